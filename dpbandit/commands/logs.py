@@ -27,7 +27,7 @@ from dpbandit.commands.options import (
 from dpbandit.offline import Logged, Observed
 from dpbandit.offline.columns import numbers
 from dpbandit.offline.evaluation import INTERVALS, evaluate as evaluated
-from dpbandit.offline.tables import meant, table_of
+from dpbandit.offline.tables import parsed, table_of
 from dpbandit.offline.unrecorded import assess
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
@@ -317,12 +317,12 @@ def _fixed(policy: str, arms: list[Any]) -> Floats | None:
     if policy.startswith("always="):
         name = policy.removeprefix("always=")
         written = [str(arm) for arm in arms]  # an arm may be named as text, or as a number
-        readings = [meant(arm) for arm in arms]
-        if name not in written and meant(name) not in readings:
+        readings = [parsed(arm) for arm in arms]
+        if name not in written and parsed(name) not in readings:
             raise InputError(
                 f"Expected --policy={policy} to name one of {', '.join(map(str, arms))}."
             )
-        k = written.index(name) if name in written else readings.index(meant(name))
+        k = written.index(name) if name in written else readings.index(parsed(name))
         return 1.0 * (np.arange(K) == k)
     return None
 

@@ -9,37 +9,37 @@ import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, abbrev, reals
 from dpbandit.offline.logs import is_wide, one_kind
-from dpbandit.offline.tables import is_number, meant
+from dpbandit.offline.tables import is_number, parsed
 from dpbandit.specs import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]
-"""Two numbers are a public range (low, high), words a public list of levels."""
+"""Public bounds of named columns: two numbers are a range (low, high), words a list of levels."""
 
 
 class Features(NamedTuple):
-    """Columns by public bounds, and nothing else."""
+    """Features of n rows, scaled by public bounds."""
 
     rows: Floats
-    """(n, d), ranges on [-1, 1], clipped; levels one-hot, 0 or 1, against the first"""
+    """features (n, d): numbers clipped and scaled to [-1, 1]; levels but the first as 0 or 1"""
     names: tuple[str, ...]
-    """of its columns, (d,), such as "age" and "shop=B" """
+    """names of the features, (d,), such as "age" and "shop=B" """
     outside: dict[str, int]
-    """rows that lie outside, by column; levels have none"""
+    """number of rows outside the range of each numeric column"""
     any_outside: int
-    """rows of which anything does"""
+    """number of rows outside the range of any column"""
 
     @property
     def context(self) -> Floats:
-        """(1, features) / sqrt(1 + d), of Euclidean norm at most 1, (n, 1 + d)."""
+        """Contexts (1, features) / sqrt(1 + d), of Euclidean norm at most 1, (n, 1 + d)."""
         n, d = self.rows.shape
         return np.column_stack([np.ones(n), self.rows]) / sqrt(1 + d)
 
 
 def column(table: Any, name: str) -> Any:
-    """The column of that name.
+    """Return the column `name` of a table, an array or a list.
 
     Raises:
-        InputError: there is none, or something in it is missing.
+        InputError: there is no such column, or an entry is missing.
     """
     entries = column_with_gaps(table, name)
     plain = isinstance(getattr(entries, "dtype", None), np.dtype) and entries.dtype.kind in "biuf"
@@ -55,10 +55,10 @@ def column(table: Any, name: str) -> Any:
 
 
 def column_with_gaps(table: Any, name: Any) -> Any:
-    """The column of that name, an array or a list, in which something may be missing."""
+    """Return the column `name` of a table, an array or a list; entries may be missing."""
     try:
         entries = table[name] if isinstance(name, str) and name in table else None
-    except (LookupError, TypeError, AttributeError):  # a mapping whose keys lie
+    except (LookupError, TypeError, AttributeError):  # a mapping that lists a key it lacks
         entries = None
     if entries is None:
         raise InputError(f"Expected a column {abbrev(name)}, the table has {abbrev(list(table))}.")
@@ -74,7 +74,8 @@ def column_with_gaps(table: Any, name: Any) -> Any:
 
 
 def is_missing(entry: Any) -> bool:
-    """None, NaN, NaT, a masked entry, or pandas' NA, which is not even unequal to itself."""
+    """Return True for None, NaN, NaT, a masked entry or pandas' NA."""
+    # pandas' NA compares as NA even with itself, so its type decides
     if entry is None or entry is np.ma.masked or type(entry).__name__ in ("NAType", "NaTType"):
         return True
     try:
@@ -84,9 +85,9 @@ def is_missing(entry: Any) -> bool:
 
 
 def doubles(listed: Any) -> Floats:
-    """Entries as doubles, also where all are words that are numbers, such as 01.50, or missing.
+    """Convert entries to doubles, also texts of numbers, such as "01.50"; missing ones are NaN.
 
-    Raises `ValueError` where they are neither.
+    Raises `ValueError` if an entry is no number.
     """
     try:
         return reals(listed)
@@ -98,8 +99,10 @@ def doubles(listed: Any) -> Floats:
 
 
 def first_odd(listed: Any, allowed: Sequence[float] | None = None) -> Any:
-    """The first entry that is no double, or none of those `allowed`; of words one that is no number
-    if there is any."""
+    """Return the first entry that is no number or not `allowed`, for a message; None if all are.
+
+    Words that are no numbers come first.
+    """
     entries = listed.tolist() if hasattr(listed, "tolist") else list(listed)
     words = [entry for entry in entries if isinstance(entry, str) and not is_number(entry)]
     for entry in [*words, *entries]:
@@ -113,7 +116,7 @@ def first_odd(listed: Any, allowed: Sequence[float] | None = None) -> Any:
 
 
 def numbers(table: Any, name: str) -> Floats:
-    """A column of numbers, none missing and none infinite."""
+    """Return a column of finite numbers, (n,); raise `InputError` for any other entry."""
     listed = column(table, name)
     try:
         values = doubles(listed)
@@ -130,7 +133,7 @@ def numbers(table: Any, name: str) -> Floats:
 
 
 def answers(table: Any, name: str) -> Floats:
-    """A column of 0 and 1, or of False and True."""
+    """Return a column of 0 and 1, or False and True, as floats (n,); raise for other entries."""
     listed = column(table, name)
     try:
         values = reals(listed)
@@ -143,17 +146,17 @@ def answers(table: Any, name: str) -> Floats:
 
 
 def is_range(bounds: Any) -> bool:
-    """Whether these are two numbers."""
+    """Return True if the bounds of a column are two entries other than words."""
     return len(bounds) == 2 and not any(isinstance(end, str) for end in bounds)
 
 
 def features(
     table: Any, bounds: Bounds, *, called: str, rows: int, most_outside: float | None = None
 ) -> Features:
-    """Columns by their public `bounds`, which are `called` so in sentences.
+    """Return the columns of `bounds` as features; messages name the argument `called`.
 
-    More than a share `most_outside` of rows outside their ranges is refused, less is said in a
-    warning; with None both is left to the caller, who has the counts.
+    Raises `InputError` if more than a share `most_outside` of rows lies outside a range, and warns
+    of fewer; with None the caller decides by the counts.
     """
     limits = dict(_bounded(bounds, called))
     low, high = (np.array([ends[i] for ends in limits.values() if is_range(ends)]) for i in (0, 1))
@@ -178,7 +181,7 @@ def features(
 
 
 def _bounded(bounds: Any, called: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Each column's bounds, looked at; names without any are refused."""
+    """Yield each column with its checked bounds; raise `InputError` for columns without bounds."""
     if not isinstance(bounds, Mapping):
         words = list(bounds) if isinstance(bounds, list | tuple) else []
         words = [bounds] if isinstance(bounds, str) else words
@@ -231,16 +234,16 @@ def _one_hot(table: Any, name: str, levels: Any, called: str, rows: int) -> Floa
 
 
 def places(entries: Sequence[Any], listed: Sequence[Any], called: str) -> Ints:
-    """Where each entry, all of one kind, stands among those `listed`, -1 for none, (n,).
+    """Return the position (n,) of each entry in `listed`, -1 for entries that are not listed.
 
-    In a column of numbers, or of True and False, words mean these: "10115" is 10115.
+    If entries are numbers, or True and False, listed texts count as their values: "10115" is 10115.
 
     Raises:
-        InputError: what is listed is not all text or all numbers, or says the same twice.
+        InputError: `listed` is not all text or all numbers, or has an entry twice.
     """
     names = one_kind(called, listed)
     if entries and not isinstance(entries[0], str):
-        names = [meant(name) for name in names]
+        names = [parsed(name) for name in names]
     place = {name: j for j, name in reversed([*enumerate(names)])}
     if len(place) < len(names):
         twice = next(name for j, name in enumerate(names) if place[name] < j)
@@ -249,7 +252,7 @@ def places(entries: Sequence[Any], listed: Sequence[Any], called: str) -> Ints:
 
 
 def as_long(values: Any, rows: int, name: str) -> Any:
-    """The entries of a column, refused unless there is one for each row."""
+    """Return a column; raise `InputError` unless it has one entry for each row."""
     if len(values) != rows or getattr(values, "ndim", 1) != 1:
         raise InputError(f"Expected column {name!r} to hold one entry for each of {rows} rows.")
     return values

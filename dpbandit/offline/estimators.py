@@ -1,8 +1,7 @@
 """Estimators of a policy's mean reward, as the mean of one term for each row of a log.
 
-Estimators of a policy's mean reward from a log of finitely many arms.
-
-With w = pi(a | x) / p, q a model of the reward, q_pi = sum_a pi(a | x) q(x, a) and M = `clip`::
+From a log of finitely many arms, with w = pi(a | x) / p, q a model of the reward,
+q_pi = sum_a pi(a | x) q(x, a) and M = `clip`::
 
     ips          w r                                      support
     clipped-ips  min(w, M) r                              biased by -E[(w - M)+ r]
@@ -19,9 +18,8 @@ ips: Horvitz and Thompson, 1952. dr: Dudik, Langford and Li, ICML 2011. snips: S
 Joachims, NeurIPS 2015. switch: Wang, Agarwal and Dudik, ICML 2017. dros: Su, Dimakopoulou,
 Krishnamurthy and Dudik, ICML 2020. mips: Saito and Joachims, ICML 2022.
 
-Estimators of a policy's mean number of clicks from a log of lists.
-
-r_k is the click at position k; w_k is pi / p of items 1..k, of the whole list or of item k alone::
+From a log of lists, the mean number of clicks. r_k is the click at position k; w_k is pi / p of
+items 1..k, of the whole list or of item k alone::
 
     ips              w_m sum_k r_k                              always
     independent-ips  sum_k r_k pi(a_k at k) / p(a_k at k)       r_k depends on item k alone
@@ -29,12 +27,11 @@ r_k is the click at position k; w_k is pi / p of items 1..k, of the whole list o
     cascade-dr       sum_k w_k (r_k - q_k(a_k)) + w_{k-1} sum_a pi(a | a_<k) q_k(a)      the same
 
 Li et al., KDD 2018 (independent); McInerney et al., KDD 2020 (interaction); Kiyohara et al., WSDM
-2022 (cascade-dr). There q_k may be the model of slot k's own reward or of the rest of the list's:
-given what stands above, w_k q_k(a_k) has the mean of what is added, either way.
+2022 (cascade-dr). In cascade-dr q_k may model the click at position k or all clicks from k on:
+given the items above, the second term of position k has the mean of w_k q_k(a_k) either way.
 
-Estimators of a policy's mean reward from a log of prices drawn from a density.
-
-With k = K((pi(x) - b) / h) / (h p), K a kernel and h a bandwidth in dollars::
+From a log of prices drawn from a density, with k = K((pi(x) - b) / h) / (h p), K a kernel and h a
+bandwidth in dollars::
 
     ips     k r                                    bias of order h^2
     snips   k r / mean(k)                          the same
@@ -58,32 +55,32 @@ from dpbandit.offline.policies import ListLaw
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """mean(base) + sum(excess) / sum(weight), or without `normalised` / n.
+    """Terms of an estimate, mean(base) + sum(excess) / N, with N the number of rows.
 
-    Whatever is built so is a mean of n terms, up to a normaliser whose luck `errors` account for.
+    If `normalised`, N is the sum of weights; `errors` account for the randomness of this sum.
     """
 
     base: Floats
-    """(n,), what needs no weight, such as a model's value of the policy"""
+    """unweighted parts of the terms, (n,), such as a model's value of the policy"""
     excess: Floats
-    """(n,), what is weighted, with its weight"""
+    """weighted parts of the terms, (n,), multiplied by their weights"""
     weight: Floats
-    """(n,), of mean 1 if the log's probabilities are true"""
+    """weights, (n,), of mean 1 if the log's probabilities are true"""
     normalised: bool = False
 
     @property
     def values(self) -> Floats:
-        """(n,), whose mean is the estimate."""
+        """Terms (n,) whose mean is the estimate."""
         return self.base + self.excess / self._normaliser
 
     @property
     def estimate(self) -> float:
-        """NaN where normalised weights are all 0."""
+        """Estimate of the mean reward; NaN if `normalised` and all weights are 0."""
         return float(self.values.mean())
 
     @property
     def errors(self) -> Floats:
-        """(n,) of mean 0, the estimate's error to first order in 1 / sqrt(n)."""
+        """Contributions (n,) of rows to the estimate's error, to first order; their mean is 0."""
         if not self.normalised:
             return self.values - self.estimate
         ratio = self.excess.sum() / (self.weight.sum() or np.nan)
@@ -92,18 +89,18 @@ class Terms:
 
     @property
     def effective(self) -> float:
-        """Rows of equal weight that would be as good, (sum w)^2 / sum w^2."""
+        """Effective sample size, (sum w)^2 / sum w^2."""
         squares = float(np.square(self.weight).sum())
         return float(self.weight.sum()) ** 2 / squares if squares else 0.0
 
     @property
     def matches(self) -> int:
-        """Rows with any weight."""
+        """Number of rows whose weight is not 0."""
         return int(np.count_nonzero(self.weight))
 
     @property
     def weights_are_off(self) -> bool:
-        """Whether their mean is further from 1 than 4 standard errors, with 10 to judge by."""
+        """True if the mean weight is more than 4 standard errors from 1, in 10 rows or more."""
         n = len(self.weight)
         room = 4 * float(self.weight.std()) / n**0.5 + 1e-6
         return self.matches >= 10 and abs(float(self.weight.mean()) - 1) > room
@@ -114,22 +111,22 @@ class Terms:
         return mean or np.nan
 
 
-_MOST_PARTS = 60
-"""Of an adaptive log, each with a model of all rows before it."""
+_MAX_PARTS = 60
+"""Largest number of blocks of an adaptive log; each has a model of all rows before the block."""
 
 
 class Parts(NamedTuple):
-    """Which rows share a model, and what it may learn from."""
+    """Split of n rows into parts; the model of a part does not learn from the part's rows."""
 
     part: Ints
-    """(n,)"""
+    """number of the part of each row, (n,)"""
     number: int
     earlier: bool
-    """a part's model learns from the parts before it, or else from all others"""
+    """True if the model of a part learns from earlier parts only, False if from all others"""
 
 
 def folds_of(n: int, folds: int, seed: int) -> Parts:
-    """Random folds of a log whose rows are independent."""
+    """Split n independent rows into random folds."""
     order = Streams([seed]).uniforms("folds", n)()[0].argsort(kind="stable")
     part = np.empty(n, dtype=np.int64)
     part[order] = np.arange(n) % folds
@@ -137,14 +134,16 @@ def folds_of(n: int, folds: int, seed: int) -> Parts:
 
 
 def blocks_of(n: int) -> Parts:
-    """Blocks in order of collection, each longer than the last: 1, 1, 2, ... rows."""
-    ends = np.unique(np.geomspace(1, max(n, 2), _MOST_PARTS).astype(np.int64))
+    """Split n rows, in order of collection, into blocks of growing length: 1, 1, 2, ... rows."""
+    ends = np.unique(np.geomspace(1, max(n, 2), _MAX_PARTS).astype(np.int64))
     return Parts(np.searchsorted(ends, np.arange(n), side="right"), len(ends) + 1, earlier=True)
 
 
 def ridge(features: Floats, group: Ints, groups: int, target: Floats, parts: Parts) -> Floats:
-    """Coefficients (parts, groups, d) of ridge regressions of `target` on `features` (n, d), one
-    for each part and each group of rows, with a penalty of 1."""
+    """Fit ridge regressions of `target` on `features` (n, d), one per part and group, penalty 1.
+
+    Returns their coefficients, (parts, groups, d).
+    """
     d = features.shape[1]
     gram, correlation = (
         np.zeros((parts.number * groups, d, d)),
@@ -162,14 +161,16 @@ def ridge(features: Floats, group: Ints, groups: int, target: Floats, parts: Par
 
 
 def _training_sums(sums: Floats, earlier: bool) -> Floats:
-    """What each part's model learns from, of what the parts hold."""
+    """Return for each part the sum of `sums` (parts, ...) over the parts that train its model."""
     whole: Floats = np.cumsum(sums, axis=0) if earlier else sums.sum(axis=0)
     return np.asarray(whole - sums)
 
 
 def arm_model(context: Floats, action: Ints, reward: Floats, K: int, parts: Parts) -> Floats:
-    """Rewards (n, K) predicted for every arm: contexts (n, d), a regression for each arm on (1, x);
-    contexts (n, K, d), one on (1, x_a)."""
+    """Predict the rewards (n, K) of all arms by cross-fitted ridge regressions.
+
+    For contexts (n, d) one regression per arm on (1, x); for (n, K, d), one on (1, x_a).
+    """
     x = np.concatenate([np.ones((*context.shape[:-1], 1)), context], axis=-1)
     shared = x.ndim == 3
     played = x[np.arange(len(x)), action] if shared else x
@@ -183,7 +184,7 @@ def arm_model(context: Floats, action: Ints, reward: Floats, K: int, parts: Part
 
 
 class PriceModel:
-    """Rewards by a quadratic in the price whose coefficients are linear in the context."""
+    """Cross-fitted model of rewards: quadratic in the price, with coefficients linear in x."""
 
     def __init__(
         self, context: Floats, price: Floats, reward: Floats, ends: Floats, parts: Parts
@@ -194,7 +195,7 @@ class PriceModel:
         self._theta = ridge(self._features(price), zero, 1, reward, parts)[:, 0]
 
     def __call__(self, price: Floats) -> Floats:
-        """(n,) at one price for each row."""
+        """Predict the rewards (n,) at prices (n,), one for each row."""
         return np.vecdot(self._features(price), self._theta[self._part])
 
     def _features(self, price: Floats) -> Floats:
@@ -206,25 +207,25 @@ class PriceModel:
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """What an arm is like, for mips."""
+    """Features of arms, for mips."""
 
     logged: Ints
-    """(n,), e of the logged arm"""
+    """feature e of each row's logged arm, (n,)"""
     law: Floats
-    """(K, E), P(e | a)"""
+    """P(e | a) of each arm and feature, (K, E)"""
 
 
 @dataclass(eq=False)
 class ArmRows:
-    """What estimators need of n rows; a model is asked for only by those that use it."""
+    """Data of n rows with arms, for `ARMS`; the model is fitted only if an estimator uses q."""
 
     action: Ints
     reward: Floats
     propensity: Floats
     policy: Floats
-    """(n, K)"""
+    """probabilities of arms under the policy, (n, K)"""
     model: Callable[[], Floats]
-    """gives q, (n, K)"""
+    """function that returns q, (n, K)"""
     clip: float | None = None
     shrinkage: float | None = None
     probabilities: Floats | None = None
@@ -232,26 +233,26 @@ class ArmRows:
 
     @cached_property
     def weight(self) -> Floats:
-        """w, (n,)."""
+        """Weights w = pi / p of the logged arms, (n,)."""
         return self._at_action(self.policy) / self.propensity
 
     @cached_property
     def q(self) -> Floats:
-        """(n, K)."""
+        """Predicted rewards of all arms, (n, K)."""
         return self.model()
 
     @cached_property
     def value(self) -> Floats:
-        """q_pi, (n,)."""
+        """Predicted reward of the policy q_pi, (n,)."""
         return np.vecdot(self.policy, self.q)
 
     @cached_property
     def surprise(self) -> Floats:
-        """r - q, (n,)."""
+        """Residual r - q of the logged arms, (n,)."""
         return self.reward - self._at_action(self.q)
 
-    def most(self, name: str) -> float:
-        """M."""
+    def max_weight(self, name: str) -> float:
+        """Return the bound M on weights, `clip`; raise `InputError` if there is none."""
         if self.clip is None:
             raise InputError(f"Expected clip=None to be a number > 0 for {name!r}.")
         positive("clip", self.clip)
@@ -289,8 +290,7 @@ def _corrected(rows: ArmRows, w: Floats, *, normalised: bool = False) -> Terms:
 
 
 def _cut(rows: ArmRows, name: str) -> Floats:
-    """Weights, none larger than `clip`."""
-    return np.minimum(rows.weight, rows.most(name))
+    return np.minimum(rows.weight, rows.max_weight(name))
 
 
 ARMS: dict[str, Callable[[ArmRows], Terms]] = {
@@ -302,7 +302,7 @@ ARMS: dict[str, Callable[[ArmRows], Terms]] = {
     "clipped-dr": lambda rows: _corrected(rows, _cut(rows, "clipped-dr")),
     "sndr": lambda rows: _corrected(rows, rows.weight, normalised=True),
     "switch-dr": lambda rows: _corrected(
-        rows, np.where(rows.weight <= rows.most("switch-dr"), rows.weight, 0.0)
+        rows, np.where(rows.weight <= rows.max_weight("switch-dr"), rows.weight, 0.0)
     ),
     "dros": _dros,
     "mips": _mips,
@@ -311,7 +311,7 @@ ARMS: dict[str, Callable[[ArmRows], Terms]] = {
 
 @dataclass(eq=False)
 class ListRows:
-    """What estimators need of n rows."""
+    """Data of n rows with lists, for `LISTS`."""
 
     items: Ints
     clicks: Floats
@@ -319,21 +319,21 @@ class ListRows:
     marginal: Floats | None
     policy: ListLaw
     q: Floats | None
-    """(n, m, N)"""
+    """predicted clicks at each position for each item, (n, m, N)"""
 
     @cached_property
     def prefix_weight(self) -> Floats:
-        """w of items 1..k, (n, m)."""
+        """Weights pi / p of items 1..k, for each position k, (n, m)."""
         return self.policy.prefix / self.prefix
 
     @property
     def weight(self) -> Floats:
-        """w of the whole list at every position, (n, m)."""
+        """Weight pi / p of the whole list, repeated at every position, (n, m)."""
         return np.broadcast_to(self.prefix_weight[:, -1:], self.clicks.shape)
 
     @cached_property
     def marginal_weight(self) -> Floats:
-        """w of item k alone, (n, m)."""
+        """Weights pi / p of the single item at each position, (n, m)."""
         if self.marginal is None or self.policy.marginal is None:
             raise InputError(
                 "Expected `marginal` probabilities in the log and the policy for 'independent-ips'."
@@ -342,7 +342,7 @@ class ListRows:
 
 
 def weights_of(name: str, rows: ListRows) -> Floats:
-    """What a click at each position counts, (n, m)."""
+    """Return the weights of clicks at each position that an estimator of `LISTS` uses, (n, m)."""
     if name == "ips":
         return rows.weight
     return rows.marginal_weight if name == "independent-ips" else rows.prefix_weight
@@ -382,28 +382,28 @@ KERNELS: dict[str, Callable[[Floats], Floats]] = {
 
 @dataclass(eq=False)
 class PriceRows:
-    """What estimators need of n rows."""
+    """Data of n rows with prices, for `PRICES`; the model is fitted only if q is used."""
 
     price: Floats
     reward: Floats
     density: Floats
     policy: Floats
-    """(draws, n), dollars"""
+    """draws of the policy's prices in dollars, (draws, n)"""
     model: Callable[[], Callable[[Floats], Floats]]
-    """gives q, from prices (n,) to rewards (n,)"""
+    """function that returns q, a function from prices (n,) to rewards (n,)"""
     bandwidth: float
     kernel: str
 
     @cached_property
     def weight(self) -> Floats:
-        """k, (n,)."""
+        """Kernel weights k of the logged prices, (n,)."""
         K, h = KERNELS[self.kernel], self.bandwidth
         near = [K((price - self.price) / h) for price in self.policy]
         return np.asarray(sum(near) / (len(near) * h * self.density))
 
     @cached_property
     def q(self) -> Callable[[Floats], Floats]:
-        """The model."""
+        """Model of the reward, a function from prices (n,) to rewards (n,)."""
         return self.model()
 
 

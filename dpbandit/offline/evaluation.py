@@ -53,7 +53,7 @@ from dpbandit.offline.intervals import (
     weighted,
 )
 from dpbandit.offline.logs import (
-    MOST,
+    MAX_SIZE,
     Logged,
     LoggedLists,
     LoggedPrices,
@@ -85,7 +85,7 @@ INTERVALS: tuple[str, ...] = Intervals.__args__  # type: ignore[attr-defined]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Settings:
-    """See `evaluate`."""
+    """Checked settings of `evaluate`, which documents each of them."""
 
     intervals: str
     level: float
@@ -129,74 +129,76 @@ class Settings:
 
     @property
     def alpha(self) -> float:
-        """What may fail."""
+        """Probability with which an interval may miss, 1 - `level`."""
         return 1 - self.level
 
     def model_of(self, log: Logged | LoggedLists, shape: tuple[int, ...]) -> Floats:
-        """q as it was given, or as a function gives it at the log's contexts (n, d)."""
-        asks = callable(self.q)
-        if asks:
+        """Return the given model q, an array of `shape`; a function is called at the contexts."""
+        is_function = callable(self.q)
+        if is_function:
             takes("q", self.q, "contexts")
-        values = self.q(log.context) if asks else self.q
+        values = self.q(log.context) if is_function else self.q
         values = log.by_arm("q", values) if isinstance(log, Logged) else values
-        q = in_order_of(log, "q", values, counted=asks)
+        q = in_order_of(log, "q", values, counted=is_function)
         shaped("q", q, shape)
-        refuse_row(f"q up to {MOST:g} in size", (np.abs(q) <= MOST).reshape(len(q), -1).all(axis=1))
+        refuse_row(
+            f"q up to {MAX_SIZE:g} in size", (np.abs(q) <= MAX_SIZE).reshape(len(q), -1).all(axis=1)
+        )
         return q
 
     def parts(self, n: int, adaptive: bool) -> Parts:
-        """Which rows may teach the model of which."""
+        """Split n rows for cross-fitting: random folds, or blocks of an adaptive log."""
         return blocks_of(n) if adaptive else folds_of(n, self.folds, self.seed)
 
 
-_ROUNDING = 1e-6
-"""By which a reward may miss its bounds, relative to their distance."""
+_REWARD_TOLERANCE = 1e-6
+"""Largest distance of a reward to its public range, as a share of the width of the range."""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What does not depend on whether rows are of arms, prices or lists."""
+    """A policy and a log, ready for evaluation whether rows are of arms, prices or lists."""
 
     estimators: Mapping[str, Callable[[], Terms]]
     bounds: tuple[float, float]
-    """public, of a row's reward"""
+    """public bounds of a row's reward"""
     adaptive: bool
     stakes: Mapping[str, Callable[[], Stakes]] = field(default_factory=dict)
-    """of the estimators that can bet on themselves; for the others "ips" does; without it nobody"""
+    """stakes of estimators that have betting intervals; others use those of "ips", if there"""
     notes: Mapping[str, str | Callable[[Terms], str]] = field(default_factory=dict)
-    """what is to be said of an estimator, perhaps by its terms"""
+    """note on each estimator, or a function that makes one from the terms"""
     dropped: float = 0.0
-    """the share of the policy's choices that could not be logged"""
+    """share of the policy's choices that could not be logged"""
 
 
 def scaled(reward: Floats, weight: Floats, bounds: tuple[float, float]) -> Stakes:
-    """Rewards by their public bounds, on [0, 1]."""
+    """Return the stakes of weighted rewards, scaled to [0, 1] by their public bounds."""
     low, high = bounds
     share = ((reward - low) / (high - low)).clip(0, 1)
     return Stakes(weight * share, weight * (1 - share))
 
 
 def refuse_rewards(reward: Floats, bounds: tuple[float, float]) -> None:
-    """Refuse a row whose reward lies outside its public bounds, on which intervals rest."""
+    """Raise `InputError` if a reward lies outside its public bounds, on which intervals rest."""
     low, high = bounds
-    room = _ROUNDING * (high - low)
+    room = _REWARD_TOLERANCE * (high - low)
     fine = (reward >= low - room) & (reward <= high + room)
     refuse_row(f"rewards from {low:g} to {high:g}, the spec's", fine)
 
 
-_CUT = "the bias of weights that are cut off is in no interval"
+_CLIPPING_NOTE = "the bias of weights that are cut off is in no interval"
 _ARM_NOTES = {
-    "clipped-ips": _CUT,
-    "clipped-dr": _CUT,
-    "switch-dr": _CUT,
-    "dros": _CUT,
+    "clipped-ips": _CLIPPING_NOTE,
+    "clipped-dr": _CLIPPING_NOTE,
+    "switch-dr": _CLIPPING_NOTE,
+    "dros": _CLIPPING_NOTE,
     "dm": "the model's error is in no interval",
     "mips": "holds only where the reward depends on the arm through its feature alone",
 }
 
 
 def case_of_arms(policy: Any, log: Logged, settings: Settings) -> tuple[Case, ArmRows]:
-    """What can be said of a policy of arms."""
+    """Prepare the evaluation of a policy of arms: its `Case`, and the rows of its estimators."""
     spec, pi = log.spec, arm_policy(policy, log)
     bounds = spec.reward_low, spec.reward_high
     refuse_rewards(log.reward, bounds)
@@ -223,7 +225,7 @@ def case_of_arms(policy: Any, log: Logged, settings: Settings) -> tuple[Case, Ar
 
 
 def _dropped(pi: Floats, log: Logged, support: str) -> float:
-    """The share of the policy's choices that the log cannot hold; refused unless "drop"."""
+    """Return the share of the policy's choices that were impossible; raise unless "drop"."""
     if log.probabilities is None:
         return 0.0
     lost = np.where(log.probabilities > 0, 0.0, pi).sum(axis=1)
@@ -237,7 +239,7 @@ def _dropped(pi: Floats, log: Logged, support: str) -> float:
 
 
 def _arm_model(log: Logged, settings: Settings) -> Callable[[], Floats]:
-    """q, (n, K), when it is asked for: given, or ridge regressions that have not seen the row."""
+    """Return a function that makes q (n, K): the given model, or cross-fitted ridge regressions."""
     spec, n = log.spec, len(log.action)
 
     def supplied() -> Floats:
@@ -249,9 +251,9 @@ def _arm_model(log: Logged, settings: Settings) -> Callable[[], Floats]:
 
 
 def fitted_rewards(log: Observed, parts: Parts) -> Floats:
-    """Rewards (n, K) predicted for every arm by ridge regressions that have not seen the row."""
+    """Predict the rewards (n, K) of all arms by ridge regressions that have not seen the row."""
     spec = log.spec
-    middle = (spec.reward_low + spec.reward_high) / 2  # what is predicted before any row
+    middle = (spec.reward_low + spec.reward_high) / 2  # the prediction without any row
     found = arm_model(log.context, log.action, log.reward - middle, spec.n_actions, parts)
     return np.clip(found + middle, spec.reward_low, spec.reward_high)
 
@@ -279,16 +281,16 @@ def _embedding(log: Logged, settings: Settings) -> Embedding | None:
     return Embedding(kind, law)
 
 
-_ABOVE = "holds only where a click depends on nothing below it"
+_CASCADE_NOTE = "holds only where a click depends on nothing below it"
 _LIST_NOTES = {
     "independent-ips": "holds only where a click depends on nothing but its own item and position",
-    "interaction-ips": _ABOVE,
-    "cascade-dr": _ABOVE,
+    "interaction-ips": _CASCADE_NOTE,
+    "cascade-dr": _CASCADE_NOTE,
 }
 
 
 def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
-    """What can be said of a policy of lists; a row's reward is its number of clicks."""
+    """Prepare the evaluation of a policy of lists; a row's reward is its number of clicks."""
     rows = ListRows(
         items=log.items,
         clicks=log.clicks,
@@ -310,8 +312,8 @@ def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
 
 
 def _stakes(name: str, rows: ListRows) -> Stakes:
-    """(1/m) sum_k w_k r_k and (1/m) sum_k w_k (1 - r_k), since every w_k has mean 1."""
-    w = weights_of(name, rows)
+    """Return stakes (1/m) sum_k w_k r_k and (1/m) sum_k w_k (1 - r_k) of clicks r and weights w."""
+    w = weights_of(name, rows)  # every w_k has mean 1
     return Stakes((w * rows.clicks).mean(axis=1), (w * (1 - rows.clicks)).mean(axis=1))
 
 
@@ -321,21 +323,21 @@ def _list_model(log: LoggedLists, settings: Settings) -> Floats | None:
     return settings.model_of(log, (*log.items.shape, log.n_items))
 
 
-_LEAST_BANDWIDTH = 1e-9
-"""Of the range of prices; squares of distances in narrower ones overflow"""
+_MIN_BANDWIDTH = 1e-9
+"""Least bandwidth, as a share of the range of prices; below, squared distances overflow."""
 
 
 def case_of_prices(policy: Any, log: LoggedPrices, settings: Settings) -> Case:
-    """What can be said of a policy of prices."""
+    """Prepare the evaluation of a policy of prices."""
     bounds = log.spec.reward_low, log.spec.reward_high
     refuse_rewards(log.reward, bounds)
     one_of("kernel", settings.kernel, KERNELS)
     positive("bandwidth", settings.bandwidth)
-    if settings.bandwidth is None:  # for type checkers, `positive` refuses it
+    if settings.bandwidth is None:  # for type checkers, `positive` refuses None
         raise InputError("Expected bandwidth=None to be a finite number > 0.")
-    if settings.bandwidth < _LEAST_BANDWIDTH * (log.spec.high - log.spec.low):
+    if settings.bandwidth < _MIN_BANDWIDTH * (log.spec.high - log.spec.low):
         raise InputError(
-            f"Expected bandwidth={settings.bandwidth} to be at least {_LEAST_BANDWIDTH:g} of the "
+            f"Expected bandwidth={settings.bandwidth} to be at least {_MIN_BANDWIDTH:g} of the "
             f"range of prices, {log.spec.low:g} to {log.spec.high:g}."
         )
     rows = PriceRows(
@@ -351,12 +353,12 @@ def case_of_prices(policy: Any, log: LoggedPrices, settings: Settings) -> Case:
         estimators={name: partial(terms, rows) for name, terms in PRICES.items()},
         bounds=bounds,
         adaptive=log.adaptive,
-        notes={name: partial(_half, name, rows) for name in PRICES},
+        notes={name: partial(_bandwidth_note, name, rows) for name in PRICES},
     )
 
 
-def _half(name: str, rows: PriceRows, terms: Terms) -> str:
-    """The kernel's bias is in no interval, so the estimate at half the bandwidth is said, too."""
+def _bandwidth_note(name: str, rows: PriceRows, terms: Terms) -> str:
+    """Return a note with the estimate at half the bandwidth, to show the bias of the kernel."""
     fine = replace(rows, bandwidth=rows.bandwidth / 2, model=lambda: rows.q)
     estimate, se = PRICES[name](fine).estimate, standard_error(terms)
     note = f"{estimate:.4g} at bandwidth {fine.bandwidth:.3g}"
@@ -373,7 +375,7 @@ def _half(name: str, rows: PriceRows, terms: Terms) -> str:
 
 
 def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable[[Floats], Floats]]:
-    """q at the rows' contexts, when it is asked for."""
+    """Return a function that makes q, which predicts rewards (n,) at prices (n,) of the rows."""
     spec, n, q = log.spec, len(log.price), settings.q
 
     def supplied() -> Callable[[Floats], Floats]:
@@ -385,12 +387,12 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
     def at(price: Floats) -> Floats:
         found = in_order_of(log, "q", q(log.context, price), counted=True)
         shaped("q", found, (n,))
-        refuse_row(f"q up to {MOST:g} in size", np.abs(found) <= MOST)
+        refuse_row(f"q up to {MAX_SIZE:g} in size", np.abs(found) <= MAX_SIZE)
         return found
 
     def fitted() -> Callable[[Floats], Floats]:
         parts = settings.parts(n, log.adaptive)
-        middle = (spec.reward_low + spec.reward_high) / 2  # what is predicted before any row
+        middle = (spec.reward_low + spec.reward_high) / 2  # the prediction without any row
         ends = np.array([spec.low, spec.high])
         model = PriceModel(log.context, log.price, log.reward - middle, ends, parts)
         return lambda price: np.clip(model(price) + middle, spec.reward_low, spec.reward_high)
@@ -398,17 +400,17 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
     return fitted if q is None else supplied
 
 
-_ENOUGH, _MANY, _MATCHES = 30, 100, 10
-"""Effective rows for t at all and for "auto" to choose it, and rows with any weight."""
-_ROWS_FOR_A_WEIGHT = 30
-"""A control variate is narrower up to w_max = n / 30 and useless beyond."""
-_OF_IPS = "interval of ips: the estimate may lie outside"
-_EMPTY = "empty, which is rare where users are of one law and the log's probabilities true"
-_NO_BOUND = "a kernel's weights have no mean of 1 to bet on"
+_MIN_EFFECTIVE, _AUTO_EFFECTIVE, _MIN_MATCHES = 30, 100, 10
+"""Least effective sample size for t, least one for "auto" to choose t, least rows of weight > 0."""
+_ROWS_PER_WEIGHT = 30
+"""Least rows n for each unit of w_max: control variates help up to w_max = n / 30, not beyond."""
+_IPS_INTERVAL_NOTE = "interval of ips: the estimate may lie outside"
+_EMPTY_NOTE = "empty, which is rare where users are of one law and the log's probabilities true"
+_KERNEL_NOTE = "a kernel's weights have no mean of 1 to bet on"
 
 
 class Interval(NamedTuple):
-    """Its ends, what it is, and what was not to be had."""
+    """An interval: its ends, its method, the method refused with the reason ("" if none), notes."""
 
     low: float
     high: float
@@ -418,8 +420,8 @@ class Interval(NamedTuple):
 
 
 def interval_of(estimator: str, terms: Terms, case: Case, settings: Settings) -> Interval:
-    """As asked for, or where that does not hold by betting, which does."""
-    wrong, few = _wrong(terms, case), too_few(terms)
+    """Return an estimator's interval by the chosen method, or by betting if that is not valid."""
+    wrong, few = _violated(terms, case), too_few(terms)
     wanted = settings.intervals
     name = _automatic(terms, case, settings, wrong or few) if wanted == "auto" else wanted
     notes = [wrong] if wrong else []
@@ -437,16 +439,16 @@ def interval_of(estimator: str, terms: Terms, case: Case, settings: Settings) ->
         )
         return Interval(*ends, name, refused, tuple(notes))
     if not case.stakes:
-        nothing = "; ".join(filter(None, (refused, f"betting: {_NO_BOUND}")))
+        nothing = "; ".join(filter(None, (refused, f"betting: {_KERNEL_NOTE}")))
         return Interval(float("nan"), float("nan"), "none", nothing, tuple(notes))
     if estimator not in case.stakes:
-        notes.append(_OF_IPS)
+        notes.append(_IPS_INTERVAL_NOTE)
     if name == "empirical-bernstein" and case.adaptive:
         notes.append("the log is adaptive: this interval may be too short")
     low, high = _by_stakes(name, case.stakes.get(estimator, case.stakes["ips"])(), settings)
     if low > high:
         low = high = float("nan")
-        notes.append(_EMPTY)
+        notes.append(_EMPTY_NOTE)
     start, end = case.bounds
     ends = start + (end - start) * low, start + (end - start) * high
     return Interval(*ends, name, refused, tuple(notes))
@@ -470,24 +472,25 @@ def _refuse_weights(weight: Floats, w_max: float) -> None:
 
 
 def _automatic(terms: Terms, case: Case, settings: Settings, doubt: str) -> str:
-    enough = _MANY if case.stakes else _ENOUGH
+    enough = _AUTO_EFFECTIVE if case.stakes else _MIN_EFFECTIVE
     if not case.adaptive and not doubt and terms.effective >= enough:
         return "t"
     n, w_max = len(terms.base), settings.w_max
-    if w_max is not None and w_max <= n / _ROWS_FOR_A_WEIGHT and not _wrong(terms, case):
+    if w_max is not None and w_max <= n / _ROWS_PER_WEIGHT and not _violated(terms, case):
         return "betting-cv"
     return "betting"
 
 
 def too_few(terms: Terms) -> str:
-    """Why no interval holds that is true as rows grow in number; nothing if it does."""
-    if terms.effective < _ENOUGH:
-        return f"effective sample size {terms.effective:.3g} < {_ENOUGH}"
-    return f"{terms.matches} matching rows < {_MATCHES}" if terms.matches < _MATCHES else ""
+    """Return why rows are too few for an asymptotic interval, "" if they are enough."""
+    if terms.effective < _MIN_EFFECTIVE:
+        return f"effective sample size {terms.effective:.3g} < {_MIN_EFFECTIVE}"
+    few = terms.matches < _MIN_MATCHES
+    return f"{terms.matches} matching rows < {_MIN_MATCHES}" if few else ""
 
 
-def _wrong(terms: Terms, case: Case) -> str:
-    """What all but betting rest on and what does not hold."""
+def _violated(terms: Terms, case: Case) -> str:
+    """Return which assumption of all intervals but betting is violated, "" if none."""
     if case.dropped:
         return (
             f"{100 * case.dropped:.3g} % of the policy's choices could not be logged: ips leaves "
@@ -498,7 +501,7 @@ def _wrong(terms: Terms, case: Case) -> str:
     return ""
 
 
-_USUAL = ("ips", "snips", "dr", "interaction-ips")
+_DEFAULT_ESTIMATORS = ("ips", "snips", "dr", "interaction-ips")
 
 
 def evaluate(
@@ -558,9 +561,9 @@ def evaluate(
         seed: random seed of folds and resamples.
 
     Returns:
-        One row for each estimator: estimator, estimate, low, high, interval (what it is), se (to
+        One row for each estimator: estimator, estimate, low, high, interval (its method), se (to
         first order, for independent rows), ess (effective sample size), max_weight, mean_weight,
-        refused (the interval that was asked for and does not hold, with the reason) and note.
+        refused (the chosen method if it is not valid, with the reason) and note.
 
     Raises:
         InputError: a learning policy, arrays of other shapes, probabilities that do not sum to 1,
@@ -605,7 +608,7 @@ def evaluate(
         case = case_of_lists(policy, log, settings)
     else:
         raise InputError(f"Expected log={abbrev(log)} to be Logged, LoggedPrices or LoggedLists.")
-    names = _names(estimators, case)
+    names = _estimator_names(estimators, case)
     if intervals.startswith("weighted"):
         if rows is None or names != ["dr"]:
             raise InputError(
@@ -615,9 +618,9 @@ def evaluate(
     return pd.DataFrame([_answer(name, case, settings) for name in names])
 
 
-def _names(estimators: str | Sequence[str] | None, case: Case) -> list[str]:
+def _estimator_names(estimators: str | Sequence[str] | None, case: Case) -> list[str]:
     if estimators is None:
-        return [name for name in _USUAL if name in case.estimators]
+        return [name for name in _DEFAULT_ESTIMATORS if name in case.estimators]
     names = [estimators] if isinstance(estimators, str) else estimators
     if not isinstance(names, Iterable) or not (names := list(names)):
         raise InputError(
@@ -638,9 +641,9 @@ def _answer(name: str, case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def _law_of(log: Logged, law: Any) -> Any:
-    """The logging policy with DataFrames in the order of the log's arms and rows."""
+    """Return the logging policy with DataFrames in the order of the log's arms and rows."""
     if isinstance(law, TypeLaw):
-        types: Any = in_order_of(log, "types", law.types)  # made whole numbers where they are used
+        types: Any = in_order_of(log, "types", law.types)  # whole numbers only in `stable`
         return law._replace(types=types, policy=log.by_arm("the types' policy", law.policy))
     if not callable(law):
         return law
@@ -678,12 +681,14 @@ def _row(
         "max_weight": float(terms.weight.max()),
         "mean_weight": float(terms.weight.mean()),
         "refused": found.refused,
-        "note": "; ".join(filter(None, (*found.notes, sentence, _of_numbers(estimate, se, found)))),
+        "note": "; ".join(
+            filter(None, (*found.notes, sentence, _number_note(estimate, se, found)))
+        ),
     }
 
 
-def _of_numbers(estimate: float, se: float, found: Interval) -> str:
-    """What a reader would ask of them."""
+def _number_note(estimate: float, se: float, found: Interval) -> str:
+    """Return a note on an estimate that is NaN or outside its interval, "" for any other."""
     if isnan(estimate):
         return "no row agrees with the policy"
     if found.low <= found.high and not found.low <= estimate <= found.high:

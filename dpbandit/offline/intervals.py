@@ -1,7 +1,6 @@
 """Intervals of a mean of terms: by betting, for independent rows, and for adaptive logs.
 
-Intervals by betting against every candidate mean, valid for any n and for adaptive logs.
-
+Bets against every candidate mean give intervals that are valid for any n and for adaptive logs.
 Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024;
 Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences", ICML 2021::
 
@@ -15,15 +14,14 @@ the lower end of w (1 - r), since E[w (1 - r)] <= 1 - v. No bound on w is needed
 X_i is smaller in mean and so is w (1 - r), and both ends still hold; a control variate, which uses
 E[w] = 1, then does not.
 
-An interval for adaptive logs that gives less to rows whose terms vary much.
-
-Hadad, Hirshberg, Zhan, Wager and Athey, PNAS 2021; Zhan, Hadad, Hirshberg and Athey, KDD 2021::
+The weighted interval, for adaptive logs, gives less weight to rows whose terms vary much. Hadad,
+Hirshberg, Zhan, Wager and Athey, PNAS 2021; Zhan, Hadad, Hirshberg and Athey, KDD 2021::
 
     h_i = (mean over earlier contexts of sum_a pi(a | x)^2 / e_i(a | x))^(-1/2)      "weighted"
     h_i^2                                                                      "weighted-minvar"
     v   = sum h G / sum h,   se = sqrt(sum h^2 (G - v)^2) / sum h,   G the terms of dr
 
-Asymptotic, and short where a rare large weight has not come yet: see `dpbandit.offline.intervals`.
+This interval is asymptotic, and too short if a rare large weight has not occurred yet.
 """
 
 from collections.abc import Callable
@@ -38,32 +36,33 @@ from dpbandit.offline.estimators import Terms
 from dpbandit.offline.logs import is_law, numbers_in, refuse_row
 
 Betting = Literal["betting", "betting-cv", "sequence"]
-_STEP = 0.002
-_CANDIDATES = 499
-"""Means 0.002, 0.004, ..., 0.998."""
-_SHARE = 0.75
-"""Of what may be lost at most that a bet risks."""
+_MEAN_STEP = 0.002
+_N_CANDIDATE_MEANS = 499
+"""Number of candidate means, which are 0.002, 0.004, ..., 0.998."""
+_MAX_BET_SHARE = 0.75
+"""Largest bet, as a share of the bet 1 / m that could lose all wealth in one row."""
 
 
 class Stakes(NamedTuple):
-    """Rewards in [0, 1] as they count in the estimate."""
+    """Weighted rewards r in [0, 1] and their complements, with weights w."""
 
     up: Floats
-    """(n,), w r"""
+    """weighted rewards w r, (n,)"""
     down: Floats
-    """(n,), w (1 - r)"""
+    """weighted complements w (1 - r), (n,)"""
 
 
 def betting(stakes: Stakes, alpha: float, how: Betting, w_max: float = 1.0) -> tuple[float, float]:
-    """Ends that hold together with probability 1 - alpha; low > high says that users were not of
-    one law, or that probabilities are false.
+    """Return (low, high) on [0, 1], which contain the mean with probability 1 - alpha, by betting.
+
+    low > high refutes that users are of one law and the log's probabilities true.
 
     Args:
-        stakes: in order of collection, if the log is adaptive.
-        alpha: 0.05 for 95 %.
+        stakes: weighted rewards, in order of collection if the log is adaptive.
+        alpha: probability of missing the mean, 0.05 for 95 %.
         how: "betting", for a number of rows that was fixed in advance; "sequence", for every number
-            at once; "betting-cv", less wide by a control variate where weights are public.
-        w_max: the largest weight, for the last.
+            at once; "betting-cv", narrower by a control variate, if there is a public `w_max`.
+        w_max: largest weight, for "betting-cv".
     """
     up, down = stakes
     a, no_gap = alpha / 2, np.zeros(1)
@@ -76,7 +75,7 @@ def betting(stakes: Stakes, alpha: float, how: Betting, w_max: float = 1.0) -> t
 
 
 def _varied(x: Floats, other: Floats, w_max: float) -> tuple[Floats, Floats]:
-    """w (r - c) + c with c, the mean so far, from earlier rows, and how far below 0 that may be."""
+    """Return x = w (r - c) + c, with c the mean of earlier rows, and a bound on -x, (n,) each."""
     w = x + other
     before = np.concatenate([[0.0], np.cumsum(w)[:-1]])
     c = ((0.5 + np.concatenate([[0.0], np.cumsum(x)[:-1]])) / (1 + before)).clip(0, 1)
@@ -84,7 +83,7 @@ def _varied(x: Floats, other: Floats, w_max: float) -> tuple[Floats, Floats]:
 
 
 def _lower(x: Floats, below: Floats, a: float, *, sequence: bool = False) -> float:
-    """The lower end for the mean of x >= -below, each (n,)."""
+    """Return a lower bound of the mean of x >= -below, (n,) each, wrong with probability <= a."""
     n, goal = len(x), log(1 / a)
     i = np.arange(1, n + 1)
     mean = (0.5 + np.cumsum(x)) / (i + 1)
@@ -92,35 +91,36 @@ def _lower(x: Floats, below: Floats, a: float, *, sequence: bool = False) -> flo
     rounds = i * np.log(i + 1) if sequence else n
     bet = np.sqrt(2 * goal / (spread / i * rounds))
 
-    def loses(k: int) -> bool:
-        m = k * _STEP
-        wealth = np.cumsum(np.log1p(np.minimum(bet, _SHARE / (m + below)) * (x - m)))
+    def is_refuted(k: int) -> bool:
+        m = k * _MEAN_STEP
+        wealth = np.cumsum(np.log1p(np.minimum(bet, _MAX_BET_SHARE / (m + below)) * (x - m)))
         return bool(wealth.max() >= goal)
 
-    lost, retained = 0, _CANDIDATES + 1  # every wealth falls as m grows, so halving finds the last
-    while retained - lost > 1:
-        middle = (lost + retained) // 2
-        lost, retained = (middle, retained) if loses(middle) else (lost, middle)
-    return lost * _STEP
+    # the wealth against m falls as m grows, so bisection finds the largest m that is refuted
+    refuted, possible = 0, _N_CANDIDATE_MEANS + 1
+    while possible - refuted > 1:
+        middle = (refuted + possible) // 2
+        refuted, possible = (middle, possible) if is_refuted(middle) else (refuted, middle)
+    return refuted * _MEAN_STEP
 
 
 _RESAMPLES = 1000
 
 
 def standard_error(terms: Terms) -> float:
-    """Of the estimate, to first order; NaN with one row."""
+    """Return the standard error of the estimate, to first order; NaN with one row."""
     n = len(terms.base)
     return sqrt(float(np.square(terms.errors).sum()) / (n - 1) / n) if n > 1 else np.nan
 
 
 def student(terms: Terms, alpha: float) -> tuple[float, float]:
-    """The estimate plus and minus Student's quantile times its standard error."""
+    """Return the estimate minus and plus Student's quantile times the standard error."""
     room = float(stdtrit(len(terms.base) - 1, 1 - alpha / 2)) * standard_error(terms)
     return terms.estimate - room, terms.estimate + room
 
 
 def bootstrap(terms: Terms, alpha: float, seed: int) -> tuple[float, float]:
-    """Percentiles of the estimate over 1,000 resamples of rows."""
+    """Return percentiles of the estimate over 1,000 resamples of rows."""
     n = len(terms.base)
     draw = Streams([seed]).uniforms("bootstrap", n)
     table = np.stack([terms.base, terms.excess, terms.weight])
@@ -134,8 +134,10 @@ def bootstrap(terms: Terms, alpha: float, seed: int) -> tuple[float, float]:
 
 
 def empirical_bernstein(stakes: Stakes, alpha: float, w_max: float) -> tuple[float, float]:
-    """Of weighted rewards in [0, w_max], for any n: Maurer and Pontil, COLT 2009, Theorem 4, once
-    from either side."""
+    """Return (low, high) for weighted rewards in [0, w_max], valid for any n.
+
+    Maurer and Pontil, COLT 2009, Theorem 4, applied from either side.
+    """
     n, x = len(stakes.up), stakes.up
     if n < 2:
         return 0.0, 1.0
@@ -146,22 +148,23 @@ def empirical_bernstein(stakes: Stakes, alpha: float, w_max: float) -> tuple[flo
 
 
 class TypeLaw(NamedTuple):
-    """The logging policy of every row, where users are of S public types."""
+    """Logging policy of every row, and the evaluated policy, for users of S public types."""
 
     types: Ints
-    """(n,)"""
+    """type of each row's user, (n,)"""
     probabilities: Floats
-    """(n, S, K), those of row i for a user of each type"""
+    """logging policy of each row for a user of each type, (n, S, K)"""
     policy: Floats
-    """(S, K), that is evaluated"""
+    """evaluated policy for a user of each type, (S, K)"""
 
 
 Law: TypeAlias = TypeLaw | Callable[[int, Floats], Floats]
-"""Types, or a function of i and contexts (s, d) that gives (s, K), the law of row i at them."""
+"""Logging policy of an adaptive log: a `TypeLaw`, or a function of a row i and contexts (s, d) that
+returns the probabilities (s, K) of row i's policy at the contexts."""
 
 
 class Weighted(NamedTuple):
-    """An estimate of its own, with its interval."""
+    """A weighted estimate with its interval and standard error."""
 
     estimate: float
     low: float
@@ -170,7 +173,7 @@ class Weighted(NamedTuple):
 
 
 def stable(law: Law, context: Floats, policy: Floats) -> Floats:
-    """h, (n,), each from the contexts of earlier rows; without any 1 / sqrt(K)."""
+    """Return the weights h (n,), each from the contexts of earlier rows; the first, 1 / sqrt(K)."""
     if isinstance(law, TypeLaw):
         return _of_types(law, policy.shape)
     if not callable(law):
@@ -202,7 +205,7 @@ def _of_types(law: TypeLaw, shape: tuple[int, ...]) -> Floats:
 
 
 def _ratio(policy: Floats, e: Floats) -> Floats:
-    """sum_a pi^2 / e, infinite where an arm of the policy could not be drawn."""
+    """Return sum_a pi^2 / e, infinite where an arm of the policy could not be drawn."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(policy > 0, policy**2 / e, 0.0).sum(axis=-1))
 
@@ -214,7 +217,7 @@ def _finite(h: Floats) -> Floats:
 
 
 def weighted(values: Floats, h: Floats, alpha: float) -> Weighted:
-    """Of terms (n,)."""
+    """Return the mean of terms (n,) weighted by h (n,), with a normal interval."""
     v = float(h @ values / h.sum())
     se = float(np.sqrt(np.square(h * (values - v)).sum()) / h.sum())
     room = float(ndtri(1 - alpha / 2)) * se

@@ -35,15 +35,14 @@ from dpbandit.specs import (
     spec_of_kind,
 )
 
-_ROUNDING = 1e-6
-"""By which probabilities may miss the sum 1."""
-LEAST, MOST = 1e-50, 1e50
-"""Of what is divided by, and of a number's size. Nothing is known so exactly, and squares of
-larger weights overflow."""
+_SUM_TOLERANCE = 1e-6
+"""Largest distance to 1 of the sum of a row of probabilities."""
+MIN_DIVISOR, MAX_SIZE = 1e-50, 1e50
+"""Least divisor and largest absolute value of a number; squares of larger weights overflow."""
 
 
 def numbers_in(name: str, values: Any) -> Floats:
-    """`values` as an array of doubles; `InputError` where they are no real numbers."""
+    """Convert `values` to an array of doubles; raise `InputError` if any is no real number."""
     try:
         return reals(values)
     except ValueError:
@@ -51,9 +50,9 @@ def numbers_in(name: str, values: Any) -> Floats:
 
 
 def rows_in(log: Any, name: str, values: Any) -> Floats:
-    """`values` as an array, its rows in the order of the log's index.
+    """Convert `values` to an array with rows in the order of the log's index.
 
-    The first that has an index says what that is.
+    A log without an index takes that of the first values that have one.
     """
     if log.index is None:
         log.index = index_of(values)
@@ -65,9 +64,9 @@ def rows_in(log: Any, name: str, values: Any) -> Floats:
 
 
 def in_order_of(log: Any, name: str, values: Any, *, counted: bool = False) -> Floats:
-    """`values` as an array, its rows in the order of the log's index.
+    """Convert `values` to an array with rows in the order of the log's index.
 
-    That is 0, 1, ... of a log without one, and of rows that were `counted`, as in a function's
+    The index is 0, 1, ... if the log has none, or if values are `counted`, such as a function's
     answer at the log's contexts.
     """
     index = range(len(log.reward)) if log.index is None or counted else log.index
@@ -75,33 +74,33 @@ def in_order_of(log: Any, name: str, values: Any, *, counted: bool = False) -> F
 
 
 def refuse_row(what: str, fine: npt.ArrayLike, of: str = "a log") -> None:
-    """Raise `InputError` with the first row that is not `fine` (n,)."""
+    """Raise `InputError` with the number of the first row that is not `fine`, a mask (n,)."""
     fine = np.asarray(fine)
     if not fine.all():
         raise InputError(f"Expected {of} of {what}, got another in row {int((~fine).argmax())}.")
 
 
 def refuse_spec(spec: Any, kind: type[Spec]) -> None:
-    """Raise `InputError` unless the public facts are those of such a problem."""
+    """Raise `InputError` unless a spec is of class `kind` and its rewards have a proper range."""
     spec_of_kind(spec, kind)
     low, high = spec.reward_low, spec.reward_high
     if not is_wide(low, high):
         raise InputError(
-            f"Expected reward_low={low:g} to be below reward_high={high:g}, both at most {MOST:g} "
-            "in size."
+            f"Expected reward_low={low:g} to be below reward_high={high:g}, both at most "
+            f"{MAX_SIZE:g} in size."
         )
 
 
 def is_wide(low: float, high: float) -> bool:
-    """Whether these are the ends of a range that one can divide by."""
-    return bool(max(-low, high) <= MOST and high - low >= LEAST)
+    """Return True if a range of rewards is bounded and wide enough to divide by its width."""
+    return bool(max(-low, high) <= MAX_SIZE and high - low >= MIN_DIVISOR)
 
 
 def arrays_at(log: Any, rows: slice, names: Iterable[str]) -> dict[str, Any]:
-    """A log's arrays at some of its rows, in the order of collection; what is None stays so.
+    """Return the named arrays of a log at some of its rows, None where an array is None.
 
     Raises:
-        InputError: no slice such as `[:100]`, or one that runs backwards.
+        InputError: `rows` is no slice such as `[:100]`, or runs backwards.
     """
     arrays = {name: getattr(log, name) for name in names}
     n = max(len(array) for array in arrays.values() if array is not None)
@@ -117,33 +116,33 @@ def arrays_at(log: Any, rows: slice, names: Iterable[str]) -> dict[str, Any]:
 
 
 def is_law(probabilities: Floats) -> Bools:
-    """Which rows (n, K) are probabilities that sum to 1."""
-    fine = (probabilities >= 0).all(axis=1)  # false where there is a NaN
-    return np.asarray(fine & (np.abs(probabilities.sum(axis=1) - 1) <= _ROUNDING))
+    """Return a mask (n,) of the rows of a matrix (n, K) that are probabilities and sum to 1."""
+    fine = (probabilities >= 0).all(axis=1)  # False if a row has a NaN
+    return np.asarray(fine & (np.abs(probabilities.sum(axis=1) - 1) <= _SUM_TOLERANCE))
 
 
 def within(spec: BanditSpec, context: Floats, reward: Floats) -> tuple[Floats, Outside]:
-    """Contexts `(n, ...)` clipped to their public bound, and how much lay outside its bounds."""
+    """Clip contexts `(n, ...)` to the spec's bound; count contexts and rewards out of bounds."""
     bounds = Bounds(spec, 1, len(reward), at_door=True)
     _, beyond = bounds.see_several(context[:, None], answered(reward[:, None]))
     if beyond.any():
-        context = context.copy()  # the caller's stays as it is
+        context = context.copy()  # the caller's array does not change
         beyond = beyond[:, 0]
         context[beyond] = clip_norm(context[beyond], spec.context_bound, spec.context_order)
     return context, bounds.outside
 
 
-_RARE = 18.0
-"""An arm's count misses what the propensities promise by more with probability 2 exp(-18)."""
+_BERNSTEIN_EXPONENT = 18.0
+"""Exponent of the probability 2 exp(-18) that true propensities of an arm are refused."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Observed:
     """A log of n rounds whose arms were chosen with probabilities that nobody recorded.
 
-    Contexts beyond the bound of the spec are clipped to it; rewards stay as they came. Raises
-    `InputError` where shapes do not fit, and where more of the contexts or of the rewards lie
-    outside the bounds of the spec than its `most_outside` allows (less is said in a warning).
+    Contexts beyond the bound of the spec are clipped to the bound; rewards are not clipped. Raises
+    `InputError` where shapes do not fit, and where a share of contexts or rewards above the spec's
+    `most_outside` lies outside its bounds; for a smaller share there is a warning.
 
     >>> spec = ContextualSpec(n_actions=2, dim=1, horizon=2)
     >>> print(Observed(spec=spec, context=np.ones((2, 1)), action=[0, 1], reward=[0.5, 0.0]))
@@ -151,22 +150,21 @@ class Observed:
     """
 
     spec: ContextualSpec
-    """the public facts, its bounds above all, none of them read off the log; its horizon is not
-    used"""
+    """public facts of the problem, such as bounds, not read off the log; `horizon` is not used"""
     context: Floats
-    """`(n, *spec.context_shape)`"""
+    """contexts, `(n, *spec.context_shape)`"""
     action: Ints
-    """(n,), the arms that were played"""
+    """arms that were played, (n,)"""
     reward: Floats
-    """(n,), what they brought"""
+    """rewards of the arms played, (n,)"""
     arms: Sequence[Any] | None = None
-    """(n_actions,), names of the arms in order, by which columns of DataFrames are found; if None,
-    their numbers"""
+    """names of the arms in order, (n_actions,), by which columns of DataFrames are found; if None,
+    0, 1, ..."""
     index: Any = None
     """pandas index of the rows, by which rows of Series and DataFrames are found; if None, that of
     the first argument that has one"""
     outside: Outside = field(init=False)
-    """how much lay outside"""
+    """numbers of contexts and rewards outside the spec's bounds"""
 
     def __post_init__(self) -> None:
         refuse_spec(self.spec, ContextualSpec)
@@ -193,15 +191,15 @@ class Observed:
 
     @property
     def mask(self) -> Bools | None:
-        """Which arms were there, (n, K), where they come and go."""
+        """Mask of the available arms of each row, (n, K); None if all arms are always available."""
         return None
 
     def __getitem__(self, rows: slice) -> Self:
-        """Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on."""
+        """Return the log of some rows, such as `log[1000:]`: train and evaluate on others."""
         return replace(self, **arrays_at(self, rows, ("context", "action", "reward", "index")))
 
     def by_arm(self, name: str, values: Any, *, axis: int = 1) -> Any:
-        """`values` with the columns of a DataFrame, or its rows with axis=0, in the arms' order."""
+        """Return `values`; of a DataFrame, its columns, or rows with axis=0, in the arms' order."""
         arms = range(self.spec.n_actions) if self.arms is None else self.arms
         return by_name(name, values, arms, "the arms", axis=axis)
 
@@ -213,28 +211,28 @@ class Observed:
 class Logged(Observed):
     """A log of n rounds, whose arms were chosen at random with known probabilities.
 
-    Contexts beyond the bound of the spec are clipped to it; rewards stay as they came, and private
-    agents clip what they learn from.
+    Contexts beyond the bound of the spec are clipped to the bound; rewards are not clipped, but
+    private agents clip what they learn from.
 
     Raises `InputError` as `Observed` does, where the actions were not randomised (a propensity of
     1), and where some arm was logged far more or less often than the propensities say (a true log
-    is refused with probability at most 4e-8 for each arm, by Bernstein). `probabilities` say where
-    an arm could not be drawn at all; where arms come and go, which a spec says by its `masks`, they
-    are needed, and 0 of an arm that was not there: policies are told (`mask`).
+    is refused with probability at most 4e-8 for each arm, by Bernstein). `probabilities` show which
+    arms could not be drawn at all. If arms come and go, as the spec's `masks` say, `probabilities`
+    are required, with 0 for each unavailable arm, and policies receive the `mask`.
     """
 
     propensity: Floats | float
-    """(n,) or one for all; the probability with which `action` was drawn, given the context"""
+    """probability with which `action` was drawn, given the context, (n,) or one number for all"""
     lowest: float | None = None
-    """a lower bound on the probability of every arm, logged or not; if None, the least of
+    """lower bound on the probability of every arm, logged or not; if None, the least of
     `probabilities` or else the least propensity, read off the log, hence not public unless
     `propensity` is one number for all and there are no `probabilities`"""
     lowest_is_public: bool = field(init=False)
-    """whether `lowest` was given, or `propensity` was one number, without `probabilities`"""
+    """True if `lowest` was given, or `propensity` was one number, without `probabilities`"""
     adaptive: bool = False
-    """rows are in order of collection, and propensities may depend on earlier rows"""
+    """True if rows are in order of collection and propensities may depend on earlier rows"""
     probabilities: Floats | None = None
-    """(n, K), of every arm; known, they show which arms could not be drawn"""
+    """probabilities of all arms, (n, K), 0 for arms that could not be drawn; None if not known"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -242,18 +240,18 @@ class Logged(Observed):
         uniform = not chance.ndim and self.probabilities is None
         self.lowest_is_public = self.lowest is not None or uniform
         if self.lowest is not None:
-            inside("lowest", self.lowest, LEAST, 1, ends=True)
+            inside("lowest", self.lowest, MIN_DIVISOR, 1, ends=True)
         spec, n = self.spec, len(self.action)
         shaped("propensities", chance, (n,) if chance.ndim else ())
         chance = np.broadcast_to(chance, n)
-        refuse_row("propensities in (0, 1]", (chance >= LEAST) & (chance <= 1))
+        refuse_row("propensities in (0, 1]", (chance >= MIN_DIVISOR) & (chance <= 1))
         self.propensity = chance
         flag("adaptive", self.adaptive)
         least = float(chance.min())
         if self.probabilities is not None:
             self.probabilities = self._checked(self.probabilities)
-            there = np.s_[:] if self.mask is None else self.mask
-            least = float(self.probabilities[there].min())
+            available = np.s_[:] if self.mask is None else self.mask
+            least = float(self.probabilities[available].min())
         say = "" if self.lowest_is_public else ", so say the least probability of any arm"
         self.lowest = least if self.lowest is None else self.lowest
         most = min(1 / spec.n_actions, least)
@@ -266,15 +264,15 @@ class Logged(Observed):
         self._refuse_false_propensities(self.lowest or float(chance.min()))
 
     def __getitem__(self, rows: slice) -> Self:
-        # Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on
         names = ("context", "action", "reward", "propensity", "probabilities", "index")
         lowest = self.lowest if self.lowest_is_public else None
         return replace(self, **arrays_at(self, rows, names), lowest=lowest)
 
     def to_frame(self) -> Any:
-        """A DataFrame of action, reward, propensity, contexts x0, x1, ... (of arms in a row).
+        """Return a DataFrame with columns action, reward, propensity, x0, x1, ... (the context).
 
-        Probabilities are p0, p1, ..., if known. `dpbandit.clients.read_log` reads it back.
+        Probabilities of all arms are p0, p1, ..., if known. `dpbandit.clients.read_log` reads the
+        table.
         """
         import pandas as pd  # not before: slow to import
 
@@ -293,7 +291,7 @@ class Logged(Observed):
 
     @property
     def uniform_share(self) -> float:
-        """`lowest`, the share of rounds that is left where arms are thinned to equally likely ones.
+        """Share of rounds left after thinning to equally likely arms, which is `lowest`.
 
         Raises:
             InputError: some arm could not be drawn in some row.
@@ -312,13 +310,15 @@ class Logged(Observed):
         return law
 
     def _refuse_false_propensities(self, lowest: float) -> None:
-        """Sums of 1 / propensity over an arm's rounds have as mean the number n of rounds in which
-        it could be drawn, variance n (1 / lowest - 1) or less and terms up to 1 / lowest;
-        Bernstein's inequality at exp(-18)."""
+        """Raise `InputError` if an arm was logged far more or less often than propensities say."""
+        # The sum of 1 / propensity over an arm's rounds has as mean the number n of rounds in which
+        # the arm could be drawn, a variance of at most n (1 / lowest - 1) and terms up to
+        # 1 / lowest: Bernstein's inequality at exp(-18).
         n, K = len(self.action), self.spec.n_actions
         found = np.bincount(self.action, 1 / self.propensity, minlength=K)
         possible = np.full(K, n) if self.probabilities is None else (self.probabilities > 0).sum(0)
-        slack = np.sqrt(2 * _RARE * possible * (1 / lowest - 1)) + _RARE / (3 * lowest)
+        L = _BERNSTEIN_EXPONENT
+        slack = np.sqrt(2 * L * possible * (1 / lowest - 1)) + L / (3 * lowest)
         for arm in np.flatnonzero(np.abs(found - possible) > slack)[:1].tolist():
             raise InputError(
                 f"Expected the propensities to be true: by them arm {arm} was logged as in "
@@ -328,12 +328,12 @@ class Logged(Observed):
 
 
 def one_kind(name: str, names: Any) -> list[Any]:
-    """A column of names, say of arms, as a list.
+    """Return a column of names, say of arms, as a list of texts or a list of numbers.
 
     Raises:
-        InputError: it is no column, a name is missing (None, NaN) or neither text nor a number, or
-            both occur: nobody shall guess whether 1 and "1" are the same; or a number is a float
-            so large that it may stand for several, as whole numbers beside a gap are read.
+        InputError: `names` is no column; a name is missing (None, NaN) or neither text nor a
+            number; texts and numbers both occur (are 1 and "1" the same?); or a number is a float
+            so large that it may stand for several whole numbers, as columns with gaps are read.
     """
     try:
         column = np.asarray(names, dtype=object)
@@ -370,8 +370,8 @@ class LoggedLists:
     """A log of n rounds with an ordered list of m different items, drawn with known probability.
 
     Raises `InputError` where shapes do not fit, an item is named twice, a click is neither 0 nor 1,
-    a probability lies outside (0, 1], a prefix becomes likelier as it grows, or than its last item
-    is at its position.
+    a probability lies outside (0, 1], a prefix is more probable than a shorter one, or than its
+    last item at its position.
 
     >>> log = LoggedLists(n_items=3, items=[[2, 0], [1, 2]], clicks=[[0, 1], [0, 0]],
     ...                   prefix=[[0.5, 0.25], [0.3, 0.15]])
@@ -380,23 +380,23 @@ class LoggedLists:
     """
 
     n_items: int
-    """N, of the catalogue"""
+    """number N of items in the catalogue"""
     items: Ints
-    """(n, m), numbers of items below N, in the order in which they were shown"""
+    """numbers of items below N, in the order in which they were displayed, (n, m)"""
     clicks: Floats
-    """(n, m), 0 or 1"""
+    """clicks, 0 or 1, (n, m)"""
     prefix: Floats
-    """(n, m), the probability with which items 1..k were drawn, given the context"""
+    """probability with which items 1..k were drawn, given the context, for each k, (n, m)"""
     marginal: Floats | None = None
-    """(n, m), the probability with which item k stood at position k, whatever stood above it"""
+    """probability of item k at position k, whatever stood above it, (n, m)"""
     context: Floats | None = None
-    """(n, d), of whoever chose the lists; None is the constant 1"""
+    """contexts from which lists were chosen, (n, d); None is the constant 1"""
     adaptive: bool = False
-    """rows are in order of collection, and probabilities may depend on earlier rows"""
+    """True if rows are in order of collection and probabilities may depend on earlier rows"""
     index: Any = None
-    """as of `Observed`"""
+    """pandas index of the rows, see `Observed`"""
     reward: Floats = field(init=False)
-    """(n,), clicks of a list"""
+    """number of clicks on each list, (n,)"""
 
     def __post_init__(self) -> None:
         items = rows_in(self, "items", self.items)
@@ -431,7 +431,7 @@ class LoggedLists:
         self.reward = self.clicks.sum(axis=1)
 
     def __getitem__(self, rows: slice) -> "LoggedLists":
-        """Some of the rows, such as `log[1000:]`."""
+        """Return the log of some rows, such as `log[1000:]`."""
         names = ("items", "clicks", "prefix", "marginal", "context", "index")
         return replace(self, **arrays_at(self, rows, names))
 
@@ -443,13 +443,13 @@ class LoggedLists:
         chance = rows_in(self, f"{name} probabilities", values)
         shaped(f"{name} probabilities", chance, self.items.shape)
         refuse_row(
-            f"{name} probabilities in (0, 1]", ((chance >= LEAST) & (chance <= 1)).all(axis=1)
+            f"{name} probabilities in (0, 1]", ((chance >= MIN_DIVISOR) & (chance <= 1)).all(axis=1)
         )
         return chance
 
 
 def refuse_marginal(marginal: Floats, prefix: Floats, of: str) -> None:
-    """An item stands at its position at least as often as it does below the same items."""
+    """Raise `InputError` if an item's marginal probability is below that of its prefix."""
     fine = (marginal >= prefix * (1 - 1e-9)).all(axis=1)
     refuse_row("marginal probabilities at least those of the prefix", fine, of)
 
@@ -458,9 +458,10 @@ def refuse_marginal(marginal: Floats, prefix: Floats, of: str) -> None:
 class LoggedPrices:
     """A log of n rounds with prices drawn from a known density.
 
-    Contexts beyond the bound of the spec are clipped to it, as in `Logged`. Raises `InputError`
-    where shapes do not fit, something is not finite, a price lies outside the spec's, a density is
-    not above 0, or more contexts or rewards lie outside their bounds than `most_outside` allows.
+    Contexts beyond the bound of the spec are clipped to the bound, as in `Logged`. Raises
+    `InputError` where shapes do not fit, a number is not finite, a price lies outside the spec's
+    range, a density is not above 0, or more contexts or rewards lie outside their bounds than
+    `most_outside` allows.
 
     >>> spec = PriceSpec(dim=1, low=1.0, high=3.0, horizon=2, reward_low=0.0, reward_high=3.0)
     >>> log = LoggedPrices(spec=spec, context=np.ones((2, 1)), price=[1.5, 2.0], reward=[1.5, 0.0],
@@ -470,21 +471,21 @@ class LoggedPrices:
     """
 
     spec: PriceSpec
-    """the public facts, its bounds above all; its horizon is not used"""
+    """public facts of the problem, such as bounds; `horizon` is not used"""
     context: Floats
-    """(n, d)"""
+    """contexts, (n, d)"""
     price: Floats
-    """(n,), dollars"""
+    """prices in dollars, (n,)"""
     reward: Floats
-    """(n,), what they brought"""
+    """rewards at the prices, (n,)"""
     density: Floats
-    """(n,), per dollar, at the price that was asked, given the context"""
+    """density per dollar of the logged price, given the context, (n,)"""
     adaptive: bool = False
-    """rows are in order of collection, and densities may depend on earlier rows"""
+    """True if rows are in order of collection and densities may depend on earlier rows"""
     index: Any = None
-    """as of `Observed`"""
+    """pandas index of the rows, see `Observed`"""
     outside: Outside = field(init=False)
-    """how much did lie outside"""
+    """numbers of contexts and rewards outside the spec's bounds"""
 
     def __post_init__(self) -> None:
         refuse_spec(self.spec, PriceSpec)
@@ -504,12 +505,12 @@ class LoggedPrices:
         refuse_row("finite rewards", np.isfinite(self.reward))
         offered = (self.price >= spec.low) & (self.price <= spec.high)
         refuse_row(f"prices from {spec.low:g} to {spec.high:g}", offered)
-        fine = (self.density >= LEAST) & (self.density <= MOST)
-        refuse_row(f"densities > 0, up to {MOST:g}", fine)
+        fine = (self.density >= MIN_DIVISOR) & (self.density <= MAX_SIZE)
+        refuse_row(f"densities > 0, up to {MAX_SIZE:g}", fine)
         self.context, self.outside = within(spec, self.context, self.reward)
 
     def __getitem__(self, rows: slice) -> "LoggedPrices":
-        """Some of the rows, such as `log[1000:]`."""
+        """Return the log of some rows, such as `log[1000:]`."""
         names = ("context", "price", "reward", "density", "index")
         return replace(self, **arrays_at(self, rows, names))
 

@@ -1,4 +1,4 @@
-"""Frozen policies, the only ones that can be evaluated; `snapshot` freezes a learner."""
+"""Frozen policies, which offline evaluation requires; `snapshot` freezes a learner."""
 
 from copy import deepcopy
 from typing import Any, NamedTuple, cast
@@ -41,18 +41,18 @@ from dpbandit.specs.lists import ListSpec
 
 
 class ListLaw(NamedTuple):
-    """A policy that draws its lists, on n logged rows with m positions and N items."""
+    """Probabilities of lists under a policy, on n logged rows with m positions and N items."""
 
     prefix: Floats
-    """(n, m), the probability of the logged items 1..k, in order"""
+    """probability of the logged items 1..k, in order, for each position k, (n, m)"""
     marginal: Floats | None = None
-    """(n, m), of the logged item k at position k, whatever stands above"""
+    """probability of the logged item at each position, whatever stands above, (n, m)"""
     conditional: Floats | None = None
-    """(n, m, N), of every item at position k, given the logged ones above"""
+    """probability of every item at each position, given the logged items above, (n, m, N)"""
 
 
 def list_law(policy: Any, log: LoggedLists) -> ListLaw:
-    """Ask a policy for its lists: a `ListLaw`, lists (n, m), or draws of them (draws, n, m)."""
+    """Return the law of a policy, given as a `ListLaw`, lists (n, m), or draws (draws, n, m)."""
     output = policy_output(policy, "lists", np.asarray(log.context))
     if isinstance(output, ListLaw):
         return _checked(output, log)
@@ -70,13 +70,15 @@ def list_law(policy: Any, log: LoggedLists) -> ListLaw:
     refuse_row("different items", (np.diff(ordered) > 0).all(axis=(0, 2)), "a policy")
     agree = draws == log.items
     prefix = np.logical_and.accumulate(agree, axis=2).mean(axis=0)
-    sure = len(draws) == 1  # a law of its own only where nothing is drawn
-    conditional = _one_hot(draws[0].astype(np.int64), log.n_items) if sure else None
+    # conditional laws are not known from draws, unless lists are deterministic
+    fixed = len(draws) == 1
+    conditional = _one_hot(draws[0].astype(np.int64), log.n_items) if fixed else None
     return ListLaw(prefix, agree.mean(axis=0), conditional)
 
 
 def _one_hot(lists: Ints, n_items: int) -> Floats:
-    """A fixed list's law; where the logged items above are others it is never asked."""
+    """Return the conditional law (n, m, N) of fixed lists (n, m)."""
+    # also where other items are logged above: no estimator reads the law there
     law = np.zeros((*lists.shape, n_items))
     np.put_along_axis(law, lists[..., None], 1.0, axis=2)
     return law
@@ -107,12 +109,12 @@ def _chances(name: str, values: Any, log: LoggedLists, shape: tuple[int, ...]) -
 
 
 def policy_output(policy: Any, method: str, context: Floats, mask: Bools | None = None) -> Any:
-    """Call the policy's method at the log's contexts, and masks if any; arrays are the answer.
+    """Call a policy's method at the log's contexts, and masks if any; return arrays unchanged.
 
     Raises:
-        InputError: it learns: what it would play depends on what it would have seen.
+        InputError: the policy learns, so that its choices depend on rewards it would have seen.
     """
-    if columns_of(policy) is not None:  # whatever these are called, it is a table
+    if columns_of(policy) is not None:  # a table
         return policy
     if isinstance(policy, Hindsight):
         raise InputError(f"Expected a policy, got {abbrev(policy)}: hindsight needs all rewards.")
@@ -137,7 +139,7 @@ def policy_output(policy: Any, method: str, context: Floats, mask: Bools | None 
 
 
 def arm_policy(policy: Any, log: Observed) -> Floats:
-    """Probabilities (n, K) of arms."""
+    """Return a policy's probabilities (n, K) of arms in the rows of a log."""
     output = policy_output(policy, "probabilities", log.context, log.mask)
     output, counted = log.by_arm("policy", output), output is not policy
     law = in_order_of(log, "policy", output, counted=counted)
@@ -147,7 +149,7 @@ def arm_policy(policy: Any, log: Observed) -> Floats:
 
 
 def price_policy(policy: Any, log: LoggedPrices) -> Floats:
-    """Prices (draws, n) in the range of the spec."""
+    """Return a policy's prices (draws, n) in the rows of a log, all in the range of the spec."""
     n, spec = len(log.price), log.spec
     output = policy_output(policy, "prices", log.context)
     if columns_of(output) is None:
@@ -166,33 +168,33 @@ def price_policy(policy: Any, log: LoggedPrices) -> Floats:
 class Snapshot:
     """A frozen copy of a running agent: a policy for `evaluate`.
 
-    Each row is asked afresh, so that an agent that draws (Thompson sampling, ties) draws anew for
-    every row, independently of the log. With `draws` of them per row, `probabilities` are shares of
-    arms: `ips`, `dr` and `mips` are linear in them, so they stay unbiased, and their betting
-    intervals valid, whatever `draws` is.
+    An agent that draws (Thompson sampling, ties) draws anew for every row, independently of the
+    log. With several `draws` per row, `probabilities` are shares of arms: `ips`, `dr` and `mips`
+    are linear in probabilities, so they stay unbiased, and their betting intervals valid, whatever
+    `draws` is.
 
     Guarantee:
-        What is remembered of users reaches the policy as far as the agent's releases do, so a
-        private agent's snapshot is as private as the agent was: for a user whose rounds it never
-        saw it costs nothing more.
+        A snapshot of a private agent is as private as the agent, for the users from whom the agent
+        learned: the policy depends on their data through the agent's releases only. For all other
+        users the snapshot has no privacy cost.
     """
 
     def __init__(self, agent: Agent, spec: Spec, draws: int) -> None:
         self._agent, self._spec, self._draws = agent, spec, draws
 
     def probabilities(self, context: Floats, mask: Bools | None = None) -> Floats:
-        """Of arms, (n, K): shares of the draws, of those that a mask (n, K) allows."""
+        """Return shares (n, K) of arms among the draws, from the arms that a mask (n, K) allows."""
         spec = self._expects(ContextualSpec, "arms")
         arms = self._played(context, mask).astype(np.int64)  # (draws, n)
         return (arms[..., None] == np.arange(spec.n_actions)).mean(axis=0)
 
     def prices(self, context: Floats) -> Floats:
-        """Draws of prices, (draws, n)."""
+        """Draw prices, (draws, n)."""
         self._expects(PriceSpec, "prices from a continuum")
         return self._played(context)
 
     def lists(self, context: Floats) -> Ints:
-        """Draws of lists, (draws, n, m)."""
+        """Draw lists, (draws, n, m)."""
         self._expects(ListSpec, "lists")
         return self._played(context).astype(np.int64)
 
@@ -210,7 +212,7 @@ class Snapshot:
                 f"masks={self._spec.masks!r} of the agent's problem."
             )
         shaped("contexts", rows, (len(rows), *self._spec.context_shape))
-        agent = deepcopy(self._agent)  # the same answers whenever it is asked
+        agent = deepcopy(self._agent)  # so that repeated calls return the same actions
         played = np.empty((self._draws, len(rows), *np.shape(self._spec.default_action)))
         with Progress(self._draws * len(rows)) as progress:
             progress.working_on("asking the snapshot", rate=1)
@@ -226,15 +228,15 @@ class Snapshot:
 def snapshot(agent: Any, spec: Spec | None = None, *, draws: int = 1) -> Snapshot:
     """Freeze a running agent as it is now, as a policy.
 
-    Train on other rows than those it is evaluated on, say on the first half of a log.
+    Train the agent on other rows than those of the evaluation, say on the first half of a log.
 
     Args:
-        agent: what a config's `make` returned, for one replica, or a `Player`.
-        spec: the public facts it was made for; a `Player` knows its own.
-        draws: answers asked for each row, of agents that draw.
+        agent: a running agent of one replica, from a config's `make`, or a `Player`.
+        spec: public facts for which the agent was made; not needed for a `Player`.
+        draws: number of actions drawn for each row, for agents that draw.
 
     Raises:
-        InputError: a config, or no agent; no spec; an agent of several replicas.
+        InputError: `agent` is a config, no agent or one of several replicas, or there is no spec.
 
     >>> from dpbandit.agents import LinUCB
     >>> from dpbandit.base.random_streams import Streams

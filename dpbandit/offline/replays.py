@@ -28,32 +28,32 @@ COVERS = {
     "skip": "what users answered, their contexts and logged actions being public; not who was kept",
     "blank": "every logged user, kept or discarded",
 }
-"""What an agent's certificate covers, by what is done with discarded rounds."""
+"""Coverage of an agent's certificate, for each treatment of discarded rounds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Replay:
-    """Result of `replay`: what an agent would have earned, from passes through a log."""
+    """Result of `replay`: an estimate of an agent's reward, from passes through a log."""
 
     mean: float
-    """reward a round, over all rounds kept in all passes"""
+    """mean reward per round, over all rounds kept in all passes"""
     standard_error: float
-    """of `mean` for a fresh log, as if the policy were fixed; users are the sample, not passes; NaN
-    with one user"""
+    """standard error of `mean` for a fresh log, as if the policy were fixed; the sample are users,
+    not passes; NaN with one user"""
     retained: Ints
-    """(passes,), rounds kept"""
+    """number of rounds kept in each pass, (passes,)"""
     rewards: Floats
-    """(passes,), mean reward of each; they differ by order and the agent's coins, not by users"""
+    """mean reward of each pass, (passes,); passes differ by order and draws, not by users"""
     spec: ContextualSpec
-    """what the agent was made for; `certify(config, spec)` is its certificate"""
+    """public facts for which the agent was made; `certify(config, spec)` is its certificate"""
     covers: str
-    """what that certificate covers, see `COVERS`"""
+    """coverage of the certificate, see `COVERS`"""
     certificate: Certificate
-    """what the agent's noise buys, for whom `covers` says"""
+    """privacy of the agent, for the data in `covers`"""
     outside: Outside
-    """how much of the log lay outside its bounds, and was clipped"""
+    """numbers of contexts and rewards outside the log's bounds; such contexts were clipped"""
     terms: Floats
-    """(n,), by how much each user of the log moves `mean`, to first order; NaN with one user"""
+    """change of `mean` by each user of the log, to first order, (n,); NaN with one user"""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -74,15 +74,14 @@ class Replay:
 
 
 class Replays(dict[str, Replay]):
-    """Results of `replay` for several agents on one log, by name; shown as a table."""
+    """Results of `replay` for several agents on one log, by name; printed as a table."""
 
     def table(self) -> Any:
-        """A DataFrame with a row for each agent.
+        """Return a DataFrame with a row for each agent.
 
-        Returns:
-            mean, low and high (95 %), kept (rounds a pass), difference to the first agent with its
-            own interval, on the same users, and what is certified (epsilon, delta, notion) for whom
-            (covers).
+        Columns are mean, low and high (95 %), kept (rounds per pass), the difference to the first
+        agent on the same users with its interval, and the certificate: epsilon, delta, notion,
+        covers.
         """
         import pandas as pd  # not before: slow to import
 
@@ -155,43 +154,43 @@ def replay(
         for each logged round (x, a, r) of propensity p, in random order:
           1. with probability 1 - lowest / p skip it: accepted arms are uniform (a no-op where
              all arms were equally likely)
-          2. b = what the agent chooses at x
-          3. if b = a, keep the round: the agent is told (x, a, r), r counts
-             else discard it: "skip", the agent never hears of it;
-                              "blank", it is told of a round with context 0 and reward 0
+          2. b = the agent's choice at x
+          3. if b = a, keep the round: the agent learns from (x, a, r), r counts
+             else discard the round: "skip", the agent learns nothing;
+                                     "blank", it learns from a round of context 0 and reward 0
           4. stop at `horizon` rounds kept
 
     **Unbiased**, if users are independent and of one law: whatever the agent, its past and x, a
-    round is kept with probability `lowest`, a coin that x and r do not touch. So with "skip" the
-    rounds kept are distributed exactly as if the agent had been played, and their number is
-    independent of them. With "blank" the agent is one that learns from that share of its rounds
-    only. On a finite log passes share users: more of them remove the luck of the order, never that
-    of who was asked.
+    round is kept with probability `lowest`, independently of x and r. So with "skip" the rounds
+    kept are distributed exactly as if the agent had been played, and their number is independent of
+    them. With "blank" the agent learns from a share `lowest` of its rounds only. On a finite log
+    passes share users: more passes remove the randomness of the order, never that of the sample of
+    users.
 
     `standard_error` treats the rounds kept as a weighted sample of users (row i weighs as often as
-    it was kept): right for a fixed policy, too small by what a learning one would have learned
-    from other users.
+    it was kept): right for a fixed policy, too small for a learning one, which would have learned
+    otherwise from other users.
 
     Guarantee:
         "skip": less than it seems. A user's own context and logged action decide whether she is
         kept, and one round more or less moves all later users to other rounds of the agent. So
-        replacing her can change every later input of a mechanism, and a certificate, which is for
-        one round replaced, covers what users answered, their contexts and logged actions being
-        public; not who was kept. "blank": every logged user takes one round, whose input is a
-        function of her row and of earlier releases, `lowest` being public; the certificate, then
-        for all n rounds, covers them all. Agents that count rounds take a blank for a user. In both
-        the printed mean is an exact statistic of the log that no certificate covers, and so is the
-        share that lay outside its bounds; k passes are k runs on the same users.
+        replacing her can change every later input of a mechanism. The certificate, which is for
+        one round replaced, covers users' answers if contexts and logged actions are public, but
+        not who was kept. "blank": every logged user takes one round, whose input is a function of
+        her row and of earlier releases, `lowest` being public; the certificate, then for all n
+        rounds, covers them all. Agents that count rounds count a blank as a user. In both cases no
+        certificate covers the printed mean, an exact statistic of the log, nor the share outside
+        bounds; k passes are k runs on the same users.
 
     Args:
-        config: the agent; those that ask for hindsight are refused. Or several by name, whose
-            `Replays` are a table with certificates and differences on the same users.
+        config: the agent, or several by name, whose `Replays` are a table with certificates and
+            differences on the same users. Agents that need hindsight are refused.
         logged: the rounds and their propensities.
-        passes: random orders, >= 1. Pass i depends on (seed, i) only.
-        horizon: rounds to keep, and what the agent is made for; None: so many that 999 of 1,000
-            passes reach them. With "blank" always all n rounds.
+        passes: number of random orders, >= 1. Pass i depends on (seed, i) only.
+        horizon: number of rounds to keep, for which the agent is made; None: the largest number
+            that 999 of 1,000 passes reach. With "blank" always all n rounds.
         discarded: `"skip"` or `"blank"`.
-        seed: a whole number >= 0.
+        seed: random seed, a whole number >= 0.
 
     Raises:
         InputError: an argument out of range, an agent that does not fit, or no round kept; "blank"
@@ -271,7 +270,7 @@ def _one_pass(
     *,
     shuffled: bool = True,
 ) -> Ints:
-    """The rows kept, in the order in which they were."""
+    """Return the numbers of the rows kept in one pass, in the order of play."""
     n = len(logged.action)
     order = streams.uniforms("order", n)()[0].argsort(kind="stable") if shuffled else np.arange(n)
     accepted = streams.uniforms("acceptance", n)()[0] * logged.propensity < logged.uniform_share
@@ -301,7 +300,7 @@ def _length(terms: Floats) -> float:
 
 
 def _certificate(config: AgentConfig, spec: ContextualSpec) -> Certificate:
-    """Of the agent, made for so many rounds."""
+    """Return the certificate of the agent made for `spec`."""
     epsilon = getattr(config, "epsilon", None)
     claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
     ledger = made_agent(config, spec, Streams([0])).ledger
@@ -313,5 +312,5 @@ def _plays(agent: Agent, context: Floats, spec: ContextualSpec, mask: Bools | No
 
 
 def _reached(n: int, share: float) -> int:
-    """Rounds that n logged ones yield with probability about 0.999, at least 1."""
+    """Return the rounds kept of n logged ones with probability about 0.999, at least 1."""
     return max(1, floor(n * share - 3.1 * sqrt(n * share * (1 - share))))

@@ -1,10 +1,10 @@
-"""Read a user's CSV and parquet files; what would be read as something else is refused.
+"""Read a user's CSV and parquet files; refuse files with ambiguous contents.
 
-One reader for every door that takes such a file. Of a CSV file
+All commands and functions that take such a file read it here. In a CSV file
 
 * only an empty cell is missing: NA, null and nan are words like any others;
-* every row has as many cells as the header, and every name stands there once;
-* numbers with zeros in front, such as the postcode 01099, are words, and so is all their column.
+* every row has as many cells as the header, and no name occurs twice in the header;
+* numbers with leading zeros, such as the postcode 01099, make all cells of their column words.
 """
 
 import csv
@@ -34,20 +34,20 @@ from dpbandit.base import (
 from dpbandit.base.files import read_text
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
-_UNREADABLE = (ValueError, OSError, EOFError, zlib.error, csv.Error)
-"""Errors of pandas and of Unicode are ValueErrors; a file that was cut off, EOFError or zlib's."""
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-_NUMBERS = ("nan", "inf", "-inf")
-_ZERO = re.compile(r"\s*[+-]?0\d")
-_ZERO_IN_A_CELL = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)
+_READ_ERRORS = (ValueError, OSError, EOFError, zlib.error, csv.Error)
+"""Errors of damaged files: ValueError by pandas and Unicode, EOFError or zlib's if truncated."""
+_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_NUMBER_WORDS = ("nan", "inf", "-inf")
+_LEADING_ZERO = re.compile(r"\s*[+-]?0\d")
+_LEADING_ZERO_IN_TEXT = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)
 
 
 def table_of(frame: Any) -> Any:
-    """A DataFrame or a mapping of columns, or what the file at a path holds.
+    """Return a DataFrame or a mapping of columns as a table; read the file if given a path.
 
     Raises:
-        InputError: no path to a file that ends in .csv, .csv.gz or .parquet, or none of these; a
-            file that is no table, or of which some would be read as something else.
+        InputError: neither a table nor the path of a .csv, .csv.gz or .parquet file, or a file
+            that is no table or is ambiguous.
     """
     if isinstance(frame, str | os.PathLike):
         return _read(frame)
@@ -65,7 +65,7 @@ def table_of(frame: Any) -> Any:
 
 
 class Columns(Mapping[str, Any]):
-    """A mapping of columns, whose pandas Series come in the order of the first that is read."""
+    """Mapping of columns; all pandas Series are in the order of the first one that is read."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self._columns, self._first, self.index = columns, "", None
@@ -76,7 +76,7 @@ class Columns(Mapping[str, Any]):
             self._first, self.index = name, index
         return by_index(f"column {name!r}", entries, self.index, f"column {self._first!r}")
 
-    def __contains__(self, name: object) -> bool:  # that of Mapping reads the column
+    def __contains__(self, name: object) -> bool:  # `Mapping.__contains__` would read the column
         return name in self._columns
 
     def __iter__(self) -> Iterator[str]:
@@ -87,12 +87,12 @@ class Columns(Mapping[str, Any]):
 
 
 def index_of_rows(table: Any) -> Any:
-    """The pandas index of a table that `table_of` returned and whose columns were read, or None."""
+    """Return the pandas index of a table of `table_of` after its columns were read, or None."""
     return table.index if isinstance(table, Columns) else index_of(table)
 
 
 def matrix_at(path: str | os.PathLike[str]) -> Floats:
-    """Rows of numbers (n, d) of a file, with or without names above; NaN where a cell is empty."""
+    """Read a file of numbers, with or without a header, as a matrix (n, d); NaN for empty cells."""
     table = _read(path, named=False)
     found = []
     for name in table:
@@ -113,27 +113,27 @@ def matrix_at(path: str | os.PathLike[str]) -> Floats:
 
 
 def is_number(cell: Any) -> bool:
-    """Whether a cell is a number, or a word that can be nothing else."""
-    return bool(_NUMBER.fullmatch(cell)) if isinstance(cell, str) else cell is not None
+    """Return True if a cell is a number or the text of a number; False if missing."""
+    return bool(_NUMBER_PATTERN.fullmatch(cell)) if isinstance(cell, str) else cell is not None
 
 
-def meant(word: Any) -> Any:
-    """What a word means in a column of numbers, or of True and False; else the word.
+def parsed(word: Any) -> Any:
+    """Convert the text of a number, of True or of False to its value; return all else unchanged.
 
-    >>> meant("10115"), meant("2.5"), meant("TRUE"), meant("a"), meant(3)
+    >>> parsed("10115"), parsed("2.5"), parsed("TRUE"), parsed("a"), parsed(3)
     (10115, 2.5, True, 'a', 3)
     """
     if not isinstance(word, str):
         return word
     if word.lower() in ("true", "false"):
         return word.lower() == "true"
-    if not _NUMBER.fullmatch(word):
+    if not _NUMBER_PATTERN.fullmatch(word):
         return word
     return int(word) if word.strip().lstrip("+-").isdigit() else float(word)
 
 
 def text_at(path: str | os.PathLike[str], *, called: str = "{}") -> str:
-    """The text of a file, which is UTF-8; `called` {} in the sentence if it cannot be read."""
+    """Read the text of a UTF-8 file; errors name the file as `called`, with {} for its path."""
     try:
         return _without_nul(read_text(path, called=called), path)
     except UnicodeDecodeError as error:
@@ -141,13 +141,13 @@ def text_at(path: str | os.PathLike[str], *, called: str = "{}") -> str:
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file as hexadecimal digits."""
     check_readable(path)
     return sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
-    """The table in a file; a CSV file whose first line is numbers has no names unless `named`."""
+    """Read the table in a file; unless `named`, a CSV file of numbers alone needs no header."""
     import pandas as pd  # not before: slow to import
 
     end = next((end for end in _ENDINGS if os.fspath(path).lower().endswith(end)), None)
@@ -161,7 +161,7 @@ def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
             _refuse_twice(path, read_schema(path).names)
             return _parquet(path)
         text = text_at(path) if end == ".csv" else _unpacked(path)
-        header, words = _looked_at(path, text, named)
+        header, words = _checked_header(path, text, named)
         return pd.read_csv(
             io.StringIO(text, newline=""),
             header="infer" if header else None,
@@ -169,11 +169,11 @@ def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
             keep_default_na=False,
             na_values=[""],
             dtype=dict.fromkeys(words, str),
-            low_memory=False,  # else numbers and words stand side by side, a chunk of each
+            low_memory=False,  # or one column may have chunks of numbers and chunks of words
         )
     except InputError:
         raise
-    except _UNREADABLE as error:
+    except _READ_ERRORS as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"Expected {short_path(path)} to hold a table: {why}.") from None
 
@@ -196,10 +196,10 @@ def _unpacked(path: str | os.PathLike[str]) -> str:
     return _without_nul(text, path)
 
 
-def _looked_at(
+def _checked_header(
     path: str | os.PathLike[str], text: str, named: bool
 ) -> tuple[bool, Iterable[str | int]]:
-    """Whether the first line has names, and the columns, by name or number, that are words."""
+    """Check the cells of a CSV text; return if it has a header, and the columns that are words."""
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     first = next((cells for cells in lines if not _is_blank(cells)), None)
     if first is None:
@@ -207,7 +207,7 @@ def _looked_at(
     header = named or _has_names(path, first, "." in text)
     if header:
         _refuse_twice(path, first)
-    zeros, blank, words = bool(_ZERO_IN_A_CELL.search(text)), 0, set[int]()
+    zeros, blank, words = bool(_LEADING_ZERO_IN_TEXT.search(text)), 0, set[int]()
     for cells in lines:
         if _is_blank(cells):
             blank = blank or lines.line_num
@@ -219,15 +219,15 @@ def _looked_at(
                 f"{above}, got {0 if blank else len(cells)}."
             )
         if zeros:
-            words.update(j for j, cell in enumerate(cells) if _ZERO.match(cell))
-    if not header:  # rows of numbers, where 007 is 7
+            words.update(j for j, cell in enumerate(cells) if _LEADING_ZERO.match(cell))
+    if not header:  # rows of numbers, in which 007 is the number 7
         return False, ()
     return True, [first[j] for j in words]
 
 
 def _has_names(path: str | os.PathLike[str], first: Sequence[str], fractions: bool) -> bool:
-    """Whether a first line above rows of numbers has names; one that may be either is refused."""
-    numbers = [is_number(cell) or cell.strip().lower() in _NUMBERS for cell in first]
+    """Return True if the first line above rows of numbers is a header; raise if it is ambiguous."""
+    numbers = [is_number(cell) or cell.strip().lower() in _NUMBER_WORDS for cell in first]
     words = [bool(cell.strip()) and not number for cell, number in zip(first, numbers, strict=True)]
     counted = [*first] == [str(j) for j in range(len(first))] and (len(first) > 2 or fractions)
     if (any(words) and any(numbers)) or counted:
@@ -243,7 +243,7 @@ def _is_blank(cells: Sequence[str]) -> bool:
 
 
 def _refuse_twice(path: str | os.PathLike[str], names: Sequence[str]) -> None:
-    """Columns without a name, such as an index, nobody can ask for, so there may be several."""
+    """Raise `InputError` if a name occurs twice; several columns may have no name, as indices."""
     if twice := [name for j, name in enumerate(names) if name.strip() and name in names[:j]]:
         raise InputError(
             f"Expected every column of {short_path(path)} to have a name of its own, got "

@@ -1,29 +1,29 @@
-"""What a log without propensities says of a policy: bounds by the strength of what is hidden.
+"""Evaluation on logs without propensities: bounds of a policy's value under hidden confounding.
 
-Let x be what the log shows, u what it hides, e(a | x) the share of an arm among rows at x, and
-e(a | x, u) the probability with which it was really drawn. Of strength G >= 1 are those u with::
+Let x be the logged context, u hidden confounders, e(a | x) the share of an arm among rows at x, and
+e(a | x, u) the probability with which the arm was really drawn. u has strength G >= 1 if::
 
     1/G <= odds e(a | x, u) / odds e(a | x) <= G                       for every arm, x and u
 
-A row then counts 1 / e(a | x, u) = 1 + R (1 / e(a | x) - 1), where R is unknown but for::
+A row then has the weight 1 / e(a | x, u) = 1 + R (1 / e(a | x) - 1), where R is unknown but for::
 
     1. 1/G <= R <= G,
     2. E[1(arm is a) h(x) / e(a | x, u)] = E[h(x)], whatever a and h.
 
-Bounds at G are the least and the most of a policy's value under 1 and 2. As h serve indicators of
-cells, bins of the reward that a cross-fitted model predicts for the arm, times p = pi(a | x). With
-c = p (1 / e - 1) the mean of R weighted by c is then 1 in every cell, and::
+Bounds at G are the least and the largest value of a policy under 1 and 2. The functions h are
+indicators of cells, bins of the reward that a cross-fitted model predicts for the arm, times
+p = pi(a | x). With c = p (1 / e - 1) the mean of R weighted by c is then 1 in every cell, and::
 
     most = sum over cells of  E[p in the cell]  sum_i (p_i + c_i R_i) r_i / sum_i p_i / e_i
     R    = G for the largest rewards of a cell, until these have 1 / (G + 1) of its c; 1/G below
 
 **Exact**: under one equality and a box a linear function is largest where R is G above some reward,
 1/G below it, and in between in one row; `least` is the same for -r. **Valid** whatever the bins
-are, since 2 holds for every h; sharp, for policies without coins, where bins tell all that x tells
-of the reward. **With error**: e is a multinomial logit on x; `low` and `high` are percentiles of
-both bounds over resamples of rows, whose logits are a Newton step away from that of all rows.
-In a resample R changes where it does for all rows, which is a bound by duality: to change it to the
-best for each would fit it to the luck of the resample, and intervals come out short (measured).
+are, since 2 holds for every h; sharp, for deterministic policies, if the bins carry all information
+of x about the reward. **With error**: e is a multinomial logit on x; `low` and `high` are
+percentiles of both bounds over resamples of rows, whose logits are a Newton step away from that of
+all rows. In a resample R changes at the same reward as for all rows, which is a bound by duality: a
+change that is optimal for each resample would overfit, and intervals come out short (measured).
 
 Tan, JASA 2006 (the model); Zhao, Small and Bhattacharya, JRSS B 2019 (percentiles of bounds); Dorn
 and Guo, JASA 2023 (condition 2, for quantiles of the reward); Kallus and Zhou, NeurIPS 2018 (bounds
@@ -50,48 +50,46 @@ from dpbandit.offline.policies import arm_policy
 if TYPE_CHECKING:
     import pandas as pd
 
-_LEAST, _CELL, _BINS = 30, 200, 10
-"""Rows of an arm that is played at all, rows of a cell where there are more cells than one, cells
-of an arm at most."""
-_NEAREST = 200
-"""Rows among which an arm has to occur, or a tenth of the log, at least 50."""
+_MIN_ARM_ROWS, _MIN_CELL_ROWS, _MAX_CELLS = 30, 200, 10
+"""Least rows of an arm that the policy plays, least rows of a cell if the arm has several, largest
+number of cells of an arm."""
+_NEIGHBOUR_ROWS = 200
+"""Nearest rows among which an arm has to occur; a tenth of a smaller log, but at least 50."""
 _RESAMPLES = 1000
-_AT_A_TIME = 4_000_000
-"""Numbers of an array of resamples."""
-_MOST = 100
-"""The largest strength at which a conclusion is tried."""
-_FEW = 10
-"""Rewards of an arm beside its commonest one, of which fewer are worth a note."""
-_BALANCED = 0.1
-"""Standard deviations by which weighted features may miss their mean without a note."""
+_MAX_ARRAY_SIZE = 4_000_000
+"""Largest number of entries of an array for several resamples."""
+_MAX_GAMMA = 100
+"""Largest strength of confounding at which bounds are computed."""
+_MIN_OTHER_REWARDS = 10
+"""Rows of an arm with another reward than its most frequent one; fewer of them lead to a note."""
+_MAX_IMBALANCE = 0.1
+"""Distance, in standard deviations, of weighted means of features to their means without a note."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Assessment:
     """Result of `assess`."""
 
-    own: tuple[float, float, float]
-    """mean reward of the log's own policy, with its interval, which needs no assumption"""
+    logged: tuple[float, float, float]
+    """mean reward of the log's own policy and its interval, which needs no assumption"""
     dm: float
-    """by the fitted model of rewards; its error is in no interval"""
+    """estimate of the direct method, a fitted model of rewards; no interval covers its error"""
     dr: tuple[float, float, float]
-    """with fitted propensities, and its interval, if nothing is hidden; NaN where too few rows
-    agree"""
+    """doubly robust estimate and its interval, if nothing is hidden; NaN if too few rows agree"""
     bounds: "pd.DataFrame"
-    """a row for each strength, with gamma, least and most (the bounds of these rows), low and high
-    (with their error), gain_low and gain_high (of the value less that of the log's own policy)"""
+    """table with a row for each gamma: gamma, least and most (bounds from these rows), low and high
+    (bounds with sampling error), gain_low and gain_high (of the gain over the log's own policy)"""
     breaks: float
-    """the gamma up to which the policy is better than the log's own; NaN if not even at 1, 100 if
-    it is at least that"""
+    """gamma, at most 100, up to which the policy beats the log's own; NaN if not even at 1"""
     overlap: dict[str, float]
     """least (fitted probability of a logged choice that the policy may make), ess (effective sample
     size), largest (weight), balance (see `notes`)"""
     notes: tuple[str, ...]
-    """what speaks against the fitted propensities"""
+    """sentences about faults of the fitted propensities"""
     level: float
-    """of all intervals"""
+    """confidence level of all intervals"""
     unit: str
-    """of rewards"""
+    """unit of rewards"""
 
     def __repr__(self) -> str:
         return f"Assessment({self})"
@@ -99,7 +97,7 @@ class Assessment:
     def __str__(self) -> str:
         dr, least, ess, largest, balance = self.dr, *self.overlap.values()
         lines = [
-            f"The log's own policy: {_interval(self.own)} {self.unit} a round, "
+            f"The log's own policy: {_interval(self.logged)} {self.unit} a round, "
             f"{100 * self.level:g} % interval.",
             f"Direct method: {self.dm:.4g}; the model's error is in no interval.",
             f"Doubly robust, fitted propensities: {_interval(dr)}, if nothing hidden moved both "
@@ -114,11 +112,13 @@ class Assessment:
 
     @property
     def conclusion(self) -> str:
-        """Up to which hidden confounding the policy is better than the log's own."""
+        """Sentence about the confounding up to which the policy is better than the log's own."""
         if np.isnan(self.breaks):
             return "Better than the log's own policy: not shown, even if nothing is hidden."
         much = (
-            f"up to gamma {self.breaks:.3g}" if self.breaks < _MOST else f"beyond gamma {_MOST:g}"
+            f"up to gamma {self.breaks:.3g}"
+            if self.breaks < _MAX_GAMMA
+            else f"beyond gamma {_MAX_GAMMA:g}"
         )
         return f"Better than the log's own policy: {much}."
 
@@ -136,24 +136,24 @@ def assess(
     folds: int = 5,
     seed: int = 0,
 ) -> Assessment:
-    """Say what a log without propensities tells of a policy, and how much may be hidden.
+    """Evaluate a policy on a log without propensities, with bounds under hidden confounding.
 
-    Without propensities nothing is unbiased. Three answers are left: a model of the reward; doubly
-    robust estimates, if no hidden reason moved both what was chosen and what it earned; bounds for
+    Without propensities no estimate is unbiased. Three answers are left: a model of the reward;
+    doubly robust estimates, if no hidden reason moved both the choice and the reward; bounds for
     hidden reasons of strength gamma, an odds ratio. See `dpbandit.offline.unrecorded`.
 
     Args:
         policy: as in `evaluate`, a policy that does not learn and was made without these rows.
-        log: the rows, independent, chosen by one function of what was seen and of chance.
+        log: independent rows, all chosen by the same random function of the context.
         gammas: strengths of hidden confounding, from 1, nothing hidden, to 100.
         level: confidence level of the intervals.
         folds: number of folds of cross-fitting.
         seed: random seed of folds and resamples.
 
     Raises:
-        InputError: what `evaluate` raises; contexts of each arm; and choices of the policy that
-            nobody near made: none of the 200 nearest rows (a tenth of the log, if that is less, but
-            50) shows the arm, or fewer than 30 rows in all.
+        InputError: as of `evaluate`; a log with a context for each arm; or choices of the policy
+            without support: fewer than 30 rows show the arm, or none of the 200 nearest rows (a
+            tenth of the log, if that is less, but at least 50).
 
     >>> rng = np.random.default_rng(0)
     >>> arm = rng.integers(0, 2, 1000)
@@ -170,7 +170,7 @@ def assess(
     whole("seed", seed, 0)
     strengths = vector("gammas", gammas, None).tolist()
     for gamma in strengths:
-        inside("gammas", gamma, 1, _MOST, ends=True)
+        inside("gammas", gamma, 1, _MAX_GAMMA, ends=True)
     if not isinstance(log, Observed):
         raise InputError(f"Expected log={abbrev(log)} to be Observed, rows of arms.")
     if len(log.spec.context_shape) != 1:
@@ -194,20 +194,20 @@ def assess(
     ends = (np.nan, np.nan) if few else student(dr, alpha)
     balance = model.imbalance(pi)
     notes = [f"No interval of dr: {few}."] if few else []
-    if balance > _BALANCED:
+    if balance > _MAX_IMBALANCE:
         notes.append(
             "The fitted propensities leave an arm's features off balance: the logit is wrong, or "
             "too few rows are alike; neither dr nor the bounds hold then."
         )
-    if rare := _rare(pi, log):
+    if rare := _nearly_constant(pi, log):
         notes.append(
-            f"Fewer than {_FEW} rows of arm {rare[0]} have another reward than its commonest one: "
-            "the bounds and intervals may be far too short."
+            f"Fewer than {_MIN_OTHER_REWARDS} rows of arm {rare[0]} have another reward than its "
+            "commonest one: the bounds and intervals may be far too short."
         )
-    own = Terms(log.reward, np.zeros(n), np.ones(n))
+    logged = Terms(log.reward, np.zeros(n), np.ones(n))
     bounds, breaks = _bounds(strengths, log, pi, cells_of(log, pi, q), model, alpha, seed)
     return Assessment(
-        own=(own.estimate, *student(own, alpha)),
+        logged=(logged.estimate, *student(logged, alpha)),
         dm=float(rows.value.mean()),
         dr=(dr.estimate, *ends),
         bounds=bounds,
@@ -224,29 +224,29 @@ def assess(
     )
 
 
-def _rare(pi: Floats, log: Observed) -> list[int]:
-    """Arms of the policy of which resamples of rows see too little."""
+def _nearly_constant(pi: Floats, log: Observed) -> list[int]:
+    """Return arms of the policy whose rewards vary in so few rows that resamples may miss them."""
     found = []
     for arm in np.flatnonzero(pi.any(axis=0)).tolist():
         _, times = np.unique(log.reward[log.action == arm], return_counts=True)
-        if times.sum() - times.max() < _FEW:
+        if times.sum() - times.max() < _MIN_OTHER_REWARDS:
             found.append(arm)
     return found
 
 
 def _refuse_unsupported(pi: Floats, log: Observed) -> None:
-    """Refuse choices of the policy that the log does not show, in number or nearby."""
+    """Raise `InputError` for choices of the policy with too few logged rows, or none nearby."""
     n = len(log.action)
-    nearest = min(n, max(50, min(_NEAREST, n // 10)))
+    nearest = min(n, max(50, min(_NEIGHBOUR_ROWS, n // 10)))
     places, at, count = np.unique(log.context, axis=0, return_inverse=True, return_counts=True)
-    at, reach = at.ravel(), _reach(places, count, nearest)[at.ravel()]
+    at, reach = at.ravel(), _neighbour_distance(places, count, nearest)[at.ravel()]
     lost = np.zeros(n)
     for arm in np.flatnonzero(pi.any(axis=0)).tolist():
         shows = (log.action == arm) & (pi[:, arm] > 0)
-        if shows.sum() < _LEAST:
+        if shows.sum() < _MIN_ARM_ROWS:
             raise InputError(
-                f"Expected at least {_LEAST} rows in which the policy may play the logged arm "
-                f"{arm}, got {shows.sum()}: a log that hardly shows it cannot say what it earns."
+                f"Expected at least {_MIN_ARM_ROWS} rows in which the policy may play the logged "
+                f"arm {arm}, got {shows.sum()}: fewer rows cannot say what the arm earns."
             )
         near = np.asarray(cKDTree(places[np.unique(at[log.action == arm])]).query(places)[0])
         lost += np.where(near[at] > reach, pi[:, arm], 0)
@@ -259,8 +259,8 @@ def _refuse_unsupported(pi: Floats, log: Observed) -> None:
         )
 
 
-def _reach(places: Floats, count: Ints, nearest: int) -> Floats:
-    """From each place the distance within which so many rows lie, `count` of them in a place."""
+def _neighbour_distance(places: Floats, count: Ints, nearest: int) -> Floats:
+    """Return for each place, with `count` rows, the distance that covers the `nearest` rows."""
     tree, k, found = cKDTree(places), np.arange(1, min(nearest, len(places)) + 1), []
     for some in np.array_split(places, 1 + len(places) // 10_000):
         distance, which = map(np.asarray, tree.query(some, k=k))
@@ -269,12 +269,12 @@ def _reach(places: Floats, count: Ints, nearest: int) -> Floats:
     return np.concatenate(found)
 
 
-_SLOPES, _LEVELS = 1.0, 0.01
+_SLOPE_PENALTY, _CONSTANT_PENALTY = 1.0, 0.01
 """Ridge penalties of the logit, on features of standard deviation 1 and on the constant."""
 
 
 class Propensities:
-    """A multinomial logit of the logged arm on the context."""
+    """Fitted propensities, by a multinomial logit of the logged arm on the context."""
 
     def __init__(self, log: Observed, rows: Any = slice(None)) -> None:
         spread = log.context.std(axis=0)
@@ -283,7 +283,9 @@ class Propensities:
         self.x = np.column_stack([np.ones(len(x)), x])
         self._action, self._K = log.action, log.spec.n_actions
         self._shape = (self.x.shape[1], self._K - 1)
-        self._penalty = np.where(np.arange(self._shape[0]) > 0, _SLOPES, _LEVELS)[:, None]
+        self._penalty = np.where(np.arange(self._shape[0]) > 0, _SLOPE_PENALTY, _CONSTANT_PENALTY)[
+            :, None
+        ]
         seen, played = self.x[rows], np.eye(self._K)[log.action[rows]]
 
         def loss(flat: Floats) -> tuple[float, Floats]:
@@ -303,16 +305,16 @@ class Propensities:
         self.theta = np.asarray(found.x).reshape(self._shape)
 
     def of_logged(self, thetas: Floats | None = None) -> Floats:
-        """The probability (..., n) of the logged arm, by coefficients (..., p, K - 1)."""
+        """Return the probabilities (..., n) of the logged arms, by coefficients (..., p, K - 1)."""
         theta = self.theta if thetas is None else thetas
         free = [theta[..., k] @ self.x.T for k in range(self._K - 1)]
-        logits, own = [np.zeros_like(free[0]), *free], np.zeros_like(free[0])
+        logits, logged = [np.zeros_like(free[0]), *free], np.zeros_like(free[0])
         for arm, logit in enumerate(logits):
-            own[..., self._action == arm] = logit[..., self._action == arm]
-        return np.asarray(1 / np.sum([np.exp(logit - own) for logit in logits], axis=0))
+            logged[..., self._action == arm] = logit[..., self._action == arm]
+        return np.asarray(1 / np.sum([np.exp(logit - logged) for logit in logits], axis=0))
 
     def resampled(self, counts: Floats) -> Floats:
-        """Coefficients (B, p, K - 1) for rows that count so often (B, n): Newton's first step."""
+        """Return coefficients (B, p, K - 1) of resamples, rows counted (B, n), by a Newton step."""
         p = softmax(self._logits(self.x, self.theta), axis=1)[:, 1:]
         surprise = np.eye(self._K)[self._action][:, 1:] - p
         score = (self.x[:, :, None] * surprise[:, None]).reshape(len(p), -1)
@@ -321,16 +323,18 @@ class Propensities:
             *self._shape, *self._shape
         )
         for arm in range(self._K - 1):
-            own = self.x * p[:, [arm]]
-            curve[:, arm, :, arm] += own.T @ self.x
-            cross = own.T @ (self.x[:, :, None] * p[:, None]).reshape(len(p), -1)
+            weighted = self.x * p[:, [arm]]
+            curve[:, arm, :, arm] += weighted.T @ self.x
+            cross = weighted.T @ (self.x[:, :, None] * p[:, None]).reshape(len(p), -1)
             curve[:, arm] -= cross.reshape(-1, *self._shape)
         step = np.linalg.solve(curve.reshape(len(pull), -1), (counts @ score - pull).T).T
         return np.asarray(self.theta + step.reshape(-1, *self._shape))
 
     def imbalance(self, pi: Floats) -> float:
-        """How far, in standard deviations, weighted means of features miss their means at most, of
-        the arms that the policy plays."""
+        """Return the largest distance of weighted means of features to their means, in stddevs.
+
+        Weights are inverse propensities, over the rows of each arm that the policy `pi` plays.
+        """
         weight, most = 1 / self.of_logged(), 0.0
         for arm in np.flatnonzero(pi.any(axis=0)).tolist():
             w = np.where(self._action == arm, weight, 0)
@@ -344,7 +348,7 @@ class Propensities:
 
 
 def _cross_fitted(log: Observed, parts: Parts) -> Floats:
-    """The probability (n,) of the logged arm, by logits that have not seen the row."""
+    """Return the probabilities (n,) of the logged arms, by logits that have not seen the row."""
     found = np.empty(len(log.action))
     for part in range(parts.number):
         rows = parts.part == part
@@ -353,20 +357,20 @@ def _cross_fitted(log: Observed, parts: Parts) -> Floats:
 
 
 class Cell(NamedTuple):
-    """Rows of one arm whose weights have a known sum."""
+    """Cell of condition 2: rows with one arm, whose weights have a known sum."""
 
     rows: Ints
-    """with the arm, by falling reward"""
+    """rows of the cell that show its arm, by falling reward"""
     share: Floats
-    """(n,), what the policy gives the arm where the cell is"""
+    """probability of the arm under the policy in rows of the cell, 0 in others, (n,)"""
 
 
 def cells_of(log: Observed, pi: Floats, q: Floats) -> list[Cell]:
-    """Of every arm that is played, bins of the reward (n, K) that is predicted for it."""
+    """Return the cells of all arms that the policy plays: bins of predicted rewards q (n, K)."""
     found = []
     for arm in np.flatnonzero(pi.any(axis=0)).tolist():
         mine = np.flatnonzero((log.action == arm) & (pi[:, arm] > 0))
-        edges = list(_edges(q[mine, arm], max(_CELL, len(mine) // _BINS)))
+        edges = list(_edges(q[mine, arm], max(_MIN_CELL_ROWS, len(mine) // _MAX_CELLS)))
         place = np.searchsorted(edges, q[:, arm], side="right")
         for k in range(len(edges) + 1):
             rows = mine[place[mine] == k]
@@ -376,7 +380,7 @@ def cells_of(log: Observed, pi: Floats, q: Floats) -> list[Cell]:
 
 
 def _edges(values: Floats, least: int) -> Iterator[float]:
-    """Where bins begin, each of at least so many values."""
+    """Yield the lower edges of all bins but the first, so that each has `least` values or more."""
     inside, left = 0, len(values)
     for value, count in zip(*np.unique(values, return_counts=True), strict=True):
         if inside >= least and left >= least:
@@ -386,26 +390,29 @@ def _edges(values: Floats, least: int) -> Iterator[float]:
 
 
 class Sums(NamedTuple):
-    """What the bounds need of a cell, for B resamples."""
+    """Sums over a cell's rows, in each of B resamples, from which its bounds are computed."""
 
     share: Floats
-    """(B,), what the policy gives the cell, over the sum of p / e"""
+    """mean probability of the cell under the policy, divided by the sum of p / e, (B,)"""
     fixed: Floats
-    """(B,), sum of p r"""
+    """sum of p r, (B,)"""
     levels: Floats
-    """(m,), the rewards that occur, falling"""
+    """rewards that occur, without repetition, falling, (m,)"""
     c: Floats
-    """(B, m), sums of c down to each level, the last of all"""
+    """sums of c over all rewards down to each level, (B, m)"""
     cr: Floats
-    """(B, m), of c r"""
+    """sums of c r over all rewards down to each level, (B, m)"""
 
     def level(self, share: Floats) -> Ints:
-        """Where (G,) the largest rewards of the first resample have such shares (G,) of its c."""
+        """Return the levels (G,) down to which rewards have shares (G,) of c in resample 0."""
         found = np.searchsorted(self.c[0], share * self.c[0, -1])
         return np.minimum(found, len(self.levels) - 1)
 
     def weighted(self, level: Ints, above: Floats, below: Floats) -> Floats:
-        """Sum (B,) of c R r, R of mean 1, `above` and `below` a level; all (B,)."""
+        """Return the sums (B,) of c R r, where R is `above` or `below` on that side of a level.
+
+        At the level itself R is such that its mean is 1; all arguments have shape (B,).
+        """
         at, t = np.arange(len(self.c)), self.levels[level]
         over = self.cr[at, level] - t * self.c[at, level]
         under = self.cr[:, -1] - t * self.c[:, -1] - over
@@ -413,10 +420,10 @@ class Sums(NamedTuple):
 
 
 class Resamples:
-    """Bounds for B resamples of the log, R changing at the rewards where it does in `whole`.
+    """Bounds for B resamples of the log, with R changing at the same rewards as in `whole`.
 
-    There it is the best for whoever wants an extreme. With other rows its multiplier, the level,
-    still gives a bound, by duality, and one that does not fit itself to the luck of a resample.
+    In `whole` these rewards are optimal. In a resample they still give a bound, by duality, and one
+    that does not overfit the resample.
     """
 
     def __init__(
@@ -428,7 +435,7 @@ class Resamples:
         counts: Floats,
         whole: "Resamples | None" = None,
     ) -> None:
-        self.own = counts @ log.reward / counts.sum(axis=1)
+        self.logged = counts @ log.reward / counts.sum(axis=1)
         odds = 1 / model.of_logged(model.resampled(counts)) - 1
         chosen = np.take_along_axis(pi, log.action[:, None], axis=1)[:, 0]
         self._sums = [
@@ -438,7 +445,7 @@ class Resamples:
         self._where = self._sums if whole is None else whole._sums
 
     def ends(self, gamma: Floats) -> tuple[Floats, Floats]:
-        """Least and most, each (B,), at strengths (B,)."""
+        """Return the least and the largest value of the policy, (B,) each, at strengths (B,)."""
         least, most = np.zeros((2, len(gamma)))
         for cell, where in zip(self._sums, self._where, strict=True):
             few, many = where.level(1 / (gamma + 1)), where.level(gamma / (gamma + 1))
@@ -447,17 +454,18 @@ class Resamples:
         return least, most
 
     def breaks(self) -> Floats:
-        """The strength (B,) at which the least gain is 0, from 1 to 100; 0 if it is none at 1."""
-        low, high = np.zeros((2, len(self.own)))
-        high += ln(_MOST)
-        own = self.own + 1e-9 * np.abs(self.own)  # a policy that is the log's own is no better
-        first = self.ends(np.exp(low))[0] > own
-        last = self.ends(np.exp(high))[0] > own
+        """Return the strength (B,), 1 to 100, at which the least gain is 0; 0 if negative at 1."""
+        low, high = np.zeros((2, len(self.logged)))
+        high += ln(_MAX_GAMMA)
+        # a policy that equals the log's own must not count as better
+        logged = self.logged + 1e-9 * np.abs(self.logged)
+        first = self.ends(np.exp(low))[0] > logged
+        last = self.ends(np.exp(high))[0] > logged
         for _ in range(20):
             middle = (low + high) / 2
-            wins = self.ends(np.exp(middle))[0] > own
+            wins = self.ends(np.exp(middle))[0] > logged
             low, high = np.where(wins, middle, low), np.where(wins, high, middle)
-        return np.where(last, _MOST, np.where(first, np.exp(low), 0.0))
+        return np.where(last, _MAX_GAMMA, np.where(first, np.exp(low), 0.0))
 
 
 def _sums(cell: Cell, reward: Floats, p: Floats, odds: Floats, counts: Floats) -> Sums:
@@ -473,9 +481,9 @@ def _sums(cell: Cell, reward: Floats, p: Floats, odds: Floats, counts: Floats) -
 
 
 def _counts(n: int, spec: Any, seed: int) -> Iterator[Floats]:
-    """How often rows occur in resamples, some (B, n) at a time."""
+    """Yield the counts of rows in all resamples, as many (B, n) at a time as memory allows."""
     draw = Streams([seed]).uniforms("resamples of a log", n)
-    size = max(1, _AT_A_TIME // (n * spec.n_actions))
+    size = max(1, _MAX_ARRAY_SIZE // (n * spec.n_actions))
     for start in range(0, _RESAMPLES, size):
         taken = [
             np.bincount((draw()[0] * n).astype(np.int64), minlength=n)
@@ -493,8 +501,7 @@ def _bounds(
     alpha: float,
     seed: int,
 ) -> tuple["pd.DataFrame", float]:
-    """The table, and where the lower end of the gain is 0: all but alpha / 2 of resamples have
-    theirs later."""
+    """Return the table of bounds, and the gamma up to which 1 - alpha / 2 of resamples gain."""
     import pandas as pd  # not before: slow to import
 
     n = len(log.action)
@@ -504,7 +511,7 @@ def _bounds(
         some = Resamples(log, cells, model, pi, counts, whole_log)
         found = np.array([some.ends(np.full(len(counts), gamma)) for gamma in gammas])
         ends.append(found)
-        gains.append(found - some.own)
+        gains.append(found - some.logged)
         breaks.append(some.breaks())
     low, high = alpha / 2, 1 - alpha / 2
     value, gain = (np.concatenate(each, axis=2) for each in (ends, gains))  # (gammas, 2, resamples)
