@@ -1,4 +1,4 @@
-"""Work with other libraries: Gymnasium bandits, scalar policies, logs, and your own loop."""
+"""Interfaces to other libraries: Gymnasium bandits, scalar policies, logs, and your own loop."""
 
 from dpbandit.clients.bridge import Bridge
 from dpbandit.clients.player import Player

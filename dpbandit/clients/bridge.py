@@ -1,4 +1,4 @@
-"""Convert what a Gymnasium bandit sends and takes to contexts and arms."""
+"""Conversion of a Gymnasium bandit's observations to contexts, and of arms to actions."""
 
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -31,26 +31,26 @@ from dpbandit.specs import (
 
 Contexts: TypeAlias = Literal["observation", "none"]
 
-_MOST_FEATURES = 10_000
-_FLAT = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+_MAX_FEATURES = 10_000
+_FLAT_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 class Bridge:
-    """Converts observations to contexts and arms to actions; holds the public facts as `spec`.
+    """Converter of observations to contexts and arms to actions; `spec` has the public facts.
 
     ==============================  ====================================  ==========================
     observations                    context                               `context_bound`
     ==============================  ====================================  ==========================
     `Discrete`                      one-hot                               1
     `MultiDiscrete`, `MultiBinary`  one-hot each, 0 and 1                 root of their number, l_2
-    `Box`                           its entries in a row                  has to be told
-    `Dict`, `Tuple` of these        one after the other                   told if there is a `Box`
-    none wanted, or none there      the constant 1, or the bound if less  1
+    `Box`                           its entries in a row                  required argument
+    `Dict`, `Tuple` of these        one after the other                   required with a `Box`
+    contexts="none", or no entries  the constant 1, or the bound if less  1
     ==============================  ====================================  ==========================
 
-    A context beyond the bound is scaled down to it, one that is not finite becomes 0: what the
-    spec says of contexts is then true, whatever the environment sends. How many lie beyond it is
-    counted by `Bounds`, and more than a share `most_outside` is refused.
+    A context beyond the bound is scaled to the bound, and one that is not finite becomes 0, so that
+    the spec is true whatever the environment sends. `Bounds` counts contexts beyond the bound, and
+    refuses more than a share `most_outside`.
 
     >>> env = gym.Env()
     >>> env.action_space, env.observation_space = spaces.Discrete(3, start=5), spaces.Discrete(2)
@@ -81,14 +81,14 @@ class Bridge:
         if not isinstance(arms, spaces.Discrete):
             raise InputError(f"Expected finitely many actions, a Discrete space, got {arms}.")
         self._first = int(arms.start)
-        self._features: list[Any] | None = None  # what the first that had names called them
+        self._features: list[Any] | None = None  # names in the first observation that has any
         self._constant = contexts == "none" or not _length(self._space)
         dim, known = 1, 1.0
         if not self._constant:
-            dim, ones = _length(self._space), _ones(self._space)
-            if dim > _MOST_FEATURES:
+            dim, ones = _length(self._space), _max_ones(self._space)
+            if dim > _MAX_FEATURES:
                 raise InputError(
-                    f"Expected observations of at most {_MOST_FEATURES} numbers, got {dim}: "
+                    f"Expected observations of at most {_MAX_FEATURES} numbers, got {dim}: "
                     "say contexts='none', or shorten them by a TransformObservation wrapper."
                 )
             if ones is None and context_bound is None:
@@ -115,19 +115,19 @@ class Bridge:
         )
 
     def bounds(self, replicas: int = 1) -> Bounds:
-        """A new count of what R copies of the environment send beyond the bounds."""
+        """Make a new counter of data beyond the bounds, for R copies of the environment."""
         return Bounds(self.spec, replicas, self.spec.horizon, at_door=True)
 
     def context(self, observation: Any) -> Floats:
-        """The observation as a context (dim,) within the bound."""
+        """Convert an observation to a context (dim,) within the bound."""
         return self.clip(self.numbers(observation))
 
     def clip(self, numbers: Floats) -> Floats:
-        """Contexts (..., dim) within the bound."""
+        """Scale contexts (..., dim) beyond the bound to the bound."""
         return clip_norm(numbers, self.spec.context_bound, self.spec.context_order)
 
     def numbers(self, observation: Any) -> Floats:
-        """The observation in a row (dim,), wherever it lies."""
+        """Flatten an observation to a row (dim,), without clipping."""
         if self._constant:
             return np.full(1, min(1.0, self.spec.context_bound))
         try:
@@ -146,7 +146,7 @@ class Bridge:
         return flat
 
     def _in_order(self, observation: Any) -> Any:
-        """A row of pandas or polars as the first one was, by the names of its entries."""
+        """Put a row of pandas or polars in the order of the first one, by the names of entries."""
         names = columns_of(observation)
         if names is None and index_of(observation) is not None:
             names = list(observation.index)
@@ -158,7 +158,7 @@ class Bridge:
         return by_name("observation", observation, self._features, of, axis=observation.ndim - 1)
 
     def mask(self, action_mask: Any) -> Bools | None:
-        """Which arms are there, (K,), of an `action_mask`; None where all are."""
+        """Convert an `action_mask` to a mask (K,) of available arms; None if masks are "none"."""
         if self.spec.masks == "none":
             return None
         K = self.spec.n_actions
@@ -174,16 +174,16 @@ class Bridge:
         return mask == 1
 
     def by_action(self, name: str, values: Any) -> Any:
-        """`values` in the order of the actions, where they have an index."""
+        """Return `values` in the order of the actions, by their index if they have one."""
         first, K = self._first, self.spec.n_actions
         return by_name(name, values, range(first, first + K), "the actions", axis=0)
 
     def action(self, arm: int) -> int:
-        """What the environment calls this arm: the action as a plain int."""
+        """Return the environment's action for an arm, a plain int."""
         return self._first + int(arm)
 
     def arm(self, action: Any) -> int:
-        """Which arm this action is, from 0; raises `InputError` if it is none."""
+        """Return the arm of an action, from 0; raise `InputError` if there is none."""
         try:
             arm = int(action) - self._first
         except (TypeError, ValueError, OverflowError):
@@ -195,7 +195,7 @@ class Bridge:
 
 
 def _contains(observation: Any, space: spaces.Space[Any]) -> bool:
-    """Whether every part that is no box is in its space; boxes may be left: they are clipped."""
+    """Return True if all parts but boxes lie in their spaces; boxes are clipped later."""
     if isinstance(space, spaces.Dict):
         return all(_contains(observation[name], part) for name, part in space.spaces.items())
     if isinstance(space, spaces.Tuple):
@@ -204,7 +204,7 @@ def _contains(observation: Any, space: spaces.Space[Any]) -> bool:
 
 
 def _length(space: spaces.Space[Any]) -> int:
-    """Numbers in a flat observation."""
+    """Return the number of entries of a flat observation."""
     parts = _parts(space)
     if parts is None:
         raise InputError(
@@ -214,8 +214,8 @@ def _length(space: spaces.Space[Any]) -> int:
     return sum(flatdim(part) for part in parts)
 
 
-def _ones(space: spaces.Space[Any]) -> int | None:
-    """How many 1s a flat observation has at most, all else being 0; None if there is a Box."""
+def _max_ones(space: spaces.Space[Any]) -> int | None:
+    """Return the largest number of 1s among 0s in a flat observation; None if it has a Box."""
     parts = _parts(space) or []
     if any(isinstance(part, spaces.Box) for part in parts):
         return None
@@ -223,8 +223,8 @@ def _ones(space: spaces.Space[Any]) -> int | None:
 
 
 def _parts(space: spaces.Space[Any]) -> list[spaces.Space[Any]] | None:
-    """The boxes and discrete spaces it is made of; None if there is anything else."""
-    if isinstance(space, _FLAT):
+    """Return the boxes and discrete spaces that a space is made of; None if there are others."""
+    if isinstance(space, _FLAT_SPACES):
         return [space]
     if not isinstance(space, spaces.Dict | spaces.Tuple):
         return None

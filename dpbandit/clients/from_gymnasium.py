@@ -1,4 +1,4 @@
-"""Use third-party Gymnasium bandits in `compare`: R copies behind one `Problem`."""
+"""Third-party Gymnasium bandits for `compare`: R copies of an environment as one `Problem`."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -31,13 +31,13 @@ from dpbandit.specs import (
 Oracle: TypeAlias = Callable[[Any], Any] | str
 
 _INFO = "info:"
-_ROUNDING = 1e-6
-"""Of means and regrets, in ranges of the reward."""
+_MEAN_TOLERANCE = 1e-6
+"""Largest distance of means and regrets to their range, as a share of the range of rewards."""
 
 
 @dataclass(frozen=True)
 class FromGymnasium:
-    """Makes a `Problem` of a third-party environment, for `compare` and `play`::
+    """Maker of a `Problem` from a third-party environment, for `compare` and `play`::
 
         bandit = FromGymnasium("river.bandit:river_bandits/KArmedTestbed-v0",
                                oracle=lambda env: env.unwrapped._actual_rewards,
@@ -50,44 +50,44 @@ class FromGymnasium:
     one starts, by `reset()` without a seed. With an id, the limit of steps is set to `horizon`, so
     that only the environment itself ends episodes.
 
-    One of two arguments has to say what regret is, because rewards do not tell it:
+    Regret does not follow from rewards, so one of two arguments is required:
 
     ========  ======================================  ========================================
-    argument  what it gives                           regret of a round
+    argument  value                                   regret of a round
     ========  ======================================  ========================================
-    `oracle`  the K arms' mean rewards for this user  best - that of the arm played: exact
+    `oracle`  the K arms' mean rewards for this user  best - mean of the arm played: exact
     `oracle`  the best arm's mean reward alone        best - reward: right on average, noisier
-    `regret`  the regret itself                       as it is
+    `regret`  the regret                              the value
     ========  ======================================  ========================================
 
     `oracle` is a function of the (wrapped) environment, called before the user is served, or
-    `"info:KEY"`, read from the info that comes with her reward; `regret` is `"info:KEY"`, too.
+    `"info:KEY"`, read from the info that comes with her reward; `regret` is `"info:KEY"`.
     The best fixed arm, a baseline in every comparison, is exact if means are known. Otherwise it is
     an estimate: the arm with the best average reward while the first agent played. If actions
     change later users, regret is measured against the best arm of the moment, given the actions so
-    far, and says nothing of the best plan.
+    far, not against the best plan.
 
     Guarantee:
-        As for `Player`: an agent's certificate holds only if no observation and no reward of one
-        user depends on earlier users' data. They may depend on earlier actions. contexts="none"
+        As for `Player`, an agent's certificate holds only if no observation and no reward of one
+        user depends on earlier users' data; both may depend on earlier actions. contexts="none"
         removes observations as a leak, not rewards.
 
     Args:
-        env: an id, "module:id" to have the module imported first, or a function that makes a new
+        env: an id, "module:id" to import the module first, or a function that makes a new
             environment; `compare(..., env_kwargs=...)` are its arguments.
-        oracle, regret: see above; exactly one of them.
+        oracle, regret: exactly one of both, see the table.
         reward_range, context_bound, context_order, contexts, most_outside: public facts, as for
-            `Player`; `most_outside` is a share of each replica's users. Rewards are counted as
-            they come; private agents clip what they learn from.
-        masks: whose data `info["action_mask"]` is, of `reset` and `step`: a "public" schedule or
-            the "user"'s; if "none", it is not read. Regret is against the best arm that is there.
+            `Player`; `most_outside` is a share of each replica's users. Results count rewards
+            without clipping; private agents clip what they learn from.
+        masks: owner of the data in `info["action_mask"]`, of `reset` and `step`: a "public"
+            schedule or the "user"; if "none", the mask is not read. Regret is against the best
+            available arm.
 
     Raises:
-        InputError: no regret, or both; an unknown id; a space or a bound that `Player` would
-        refuse;
-            a key that info lacks; a maker that hands out the same environment twice, or none; a
-            reward that is not one number, a regret that is not one number >= 0; too many contexts
-            or rewards outside their bounds; means or regrets that such rewards do not have.
+        InputError: neither `oracle` nor `regret`, or both; an unknown id; a space or a bound that
+            `Player` would refuse; a key that info lacks; a maker that returns the same environment
+            twice, or none; a reward that is not one number, a regret that is not one number >= 0;
+            too many contexts or rewards, or any means or regrets, outside their bounds.
     """
 
     env: str | Callable[..., gym.Env[Any, Any]]
@@ -120,13 +120,13 @@ class FromGymnasium:
 
     @property
     def __name__(self) -> str:
-        """What tables and plots call it."""
+        """Name of the environment in tables and plots."""
         if isinstance(self.env, str):
             return self.env.rpartition(":")[2]
         return getattr(self.env, "__name__", "environment")
 
     def __call__(self, *, horizon: int, **env_kwargs: Any) -> "ForeignProblem":
-        """The problem; further arguments are the environment's."""
+        """Make the problem; further arguments go to the environment."""
         make = partial(self._make, horizon, env_kwargs)
         probe = make()
         bridge = Bridge(
@@ -158,7 +158,7 @@ class FromGymnasium:
 
 
 class ForeignProblem:
-    """See `FromGymnasium`."""
+    """Problem made of R copies of a third-party environment, see `FromGymnasium`."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class ForeignProblem:
 
     @property
     def outside(self) -> Outside:
-        """How many contexts and rewards lay outside the bounds since `reset`, of all replicas."""
+        """Number of contexts and rewards outside the bounds since `reset`, in all replicas."""
         return self._bounds.outside
 
     def clipped(self) -> Floats:
@@ -183,7 +183,7 @@ class ForeignProblem:
 
     def reset(self, streams: Streams) -> None:
         R, K = len(streams), self.spec.n_actions
-        for env in self._envs:  # of the agent before
+        for env in self._envs:  # environments of the previous agent
             env.close()
         self._envs = [self._make() for _ in range(R)]
         if len({id(env.unwrapped) for env in self._envs}) < R:
@@ -196,11 +196,11 @@ class ForeignProblem:
         self._totals, self._counts = np.zeros((2, R, K))
 
     def context(self) -> Floats:
-        return self._bridge.clip(self._waiting())
+        return self._bridge.clip(self._current_contexts())
 
     def mask(self) -> Bools:
-        """Which arms are there for the current users, (R, K)."""
-        self._waiting()
+        """Return the masks of available arms for the current users, (R, K)."""
+        self._current_contexts()
         masks = [self._bridge.mask((info or {}).get("action_mask")) for info in self._infos]
         return np.array(masks)
 
@@ -208,7 +208,7 @@ class ForeignProblem:
         arms = self.spec.validate(action, len(self._envs))
         if self.spec.masks != "none":
             check_available(arms, self.mask())
-        context, self._context = self._waiting(), None
+        context, self._context = self._current_contexts(), None
         rounds = np.array([self._serve(r, arm) for r, arm in enumerate(arms.tolist())])
         step = Step(*rounds.T.copy())
         self._bounds.see(context, step)
@@ -224,8 +224,8 @@ class ForeignProblem:
     def hindsight(self) -> float:
         return 0.0
 
-    def _waiting(self) -> Floats:
-        """What the current users show, (R, dim), wherever it lies."""
+    def _current_contexts(self) -> Floats:
+        """Return the current users' contexts (R, dim), without clipping."""
         if self._context is None:
             for r, env in enumerate(self._envs):
                 if self._over[r]:
@@ -235,12 +235,13 @@ class ForeignProblem:
         return self._context
 
     def _serve(self, r: int, arm: int) -> tuple[float, float, float, float]:
-        """Reward, expected, oracle and regret of one user."""
+        """Serve one user; return her reward, and the expected, the best reward and the regret."""
         env, there = self._envs[r], self._bridge.mask((self._infos[r] or {}).get("action_mask"))
-        oracle: Any = self._means(self._oracle(env)) if callable(self._oracle) else None  # of now
-        self._seen[r], given, terminated, truncated, info = env.step(self._bridge.action(arm))
+        # before `step`, which may change the means
+        oracle: Any = self._means(self._oracle(env)) if callable(self._oracle) else None
+        self._seen[r], raw_reward, terminated, truncated, info = env.step(self._bridge.action(arm))
         self._infos[r] = info
-        self._over[r], reward = bool(terminated or truncated), one_number("reward", given)
+        self._over[r], reward = bool(terminated or truncated), one_number("reward", raw_reward)
         if isinstance(self._oracle, str):
             oracle = _read(info, self._oracle)
         if self._regret is not None:
@@ -272,9 +273,8 @@ class ForeignProblem:
         return means
 
     def _check_oracle(self, name: str, value: Any, low: float, high: float) -> None:
-        """Raise `InputError` for what cannot be, as long as nearly all rewards are in their
-        range."""
-        room = _ROUNDING * (high - low)
+        """Raise `InputError` for means or regrets out of range, unless rewards may all be, too."""
+        room = _MEAN_TOLERANCE * (high - low)
         far = np.ravel((value < low - room) | (value > high + room))
         if far.any() and self.spec.most_outside < 1:
             raise InputError(
@@ -293,6 +293,6 @@ def _read(info: dict[str, Any], where: str) -> Any:
 
 def _missed(info: dict[str, Any], where: str) -> float:
     regret = one_number(where, _read(info, where))
-    if not regret >= -1e-9:  # less is no rounding error
+    if not regret >= -1e-9:  # allows for rounding
         raise InputError(f"Expected {where}={regret} to be a regret >= 0.")
     return regret

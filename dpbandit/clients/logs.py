@@ -1,9 +1,7 @@
 """Read logs from a user's table, and record logs of the simulator.
 
-Logs in the format of the Open Bandit Dataset.
-
-Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline: towards realistic and
-reproducible off-policy evaluation", NeurIPS 2021, Datasets and Benchmarks.
+`read_open_bandit` reads the Open Bandit Dataset: Saito, Aihara, Matsutani and Narita, "Open Bandit
+Dataset and Pipeline: towards realistic and reproducible off-policy evaluation", NeurIPS 2021.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,13 +49,13 @@ from dpbandit.specs.lists import ListSpec
 
 
 class Contexts(NamedTuple):
-    """Contexts, and a public bound on their norm."""
+    """Contexts of a log, and a public bound on their norm."""
 
     rows: Floats
-    """(n, dim)"""
+    """contexts, (n, dim)"""
     bound: float
     clipped: int
-    """rows that lay outside the ranges of their columns"""
+    """number of rows outside the ranges of their columns"""
 
 
 def contexts_in(
@@ -67,7 +65,7 @@ def contexts_in(
     n: int,
     most_outside: float,
 ) -> Contexts:
-    """The columns that `context` names, as `read_log` explains, of n rows."""
+    """Return the contexts of n rows from the columns that `context` names, see `read_log`."""
     if not context:
         return Contexts(np.ones((n, 1)), 1.0 if bound is None else bound, 0)
     if isinstance(context, Mapping):
@@ -88,7 +86,7 @@ def contexts_in(
 
 
 def stacked(table: Any, names: Sequence[str]) -> Floats:
-    """Columns of numbers, side by side, (n, len(names))."""
+    """Return columns of numbers as a matrix, (n, len(names))."""
     if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray) or not len(names):
         raise InputError(f"Expected a list of names of columns, got {abbrev(names)}.")
     columns = [numbers(table, name) for name in names]
@@ -121,34 +119,33 @@ def read_log(
         table: one row for each round: a DataFrame, a mapping from names to columns, or the path of
             a .csv or .parquet file. Series in a mapping are put in one order by their index.
         action, reward: names of columns.
-        sold: in place of `reward` where arms are prices: the name of a column of 0 and 1. The
-            reward is then the margin, price - unit cost, of a sale.
-        propensity: the name of a column, or one number: the probability with which the action was
+        sold: in place of `reward` where arms are prices: name of a column of 0 and 1. The reward is
+            then the margin, price - unit cost, of a sale.
+        propensity: name of a column, or one number: the probability with which the action was
             drawn. None: all arms were equally likely.
         context: the features. Names of columns and their public bounds, `{"age": (18, 90), "shop":
-            ("A", "B", "C")}`: ranges are scaled to [-1, 1], levels are one-hot against the first,
-            and the context is (1, features) / sqrt(1 + their number). Or names alone: the
-            columns as they are, without a 1 in front, whose `context_bound` has to be said. Or
-            nothing: the constant 1.
-        arms: what was on offer, in order: arm k is `arms[k]`. None: all that occur,
-            sorted, taken as public and complete; say arms where one may never have been drawn.
+            ("A", "B", "C")}`: ranges are scaled to [-1, 1], levels are one-hot without the first,
+            and the context is (1, features) / sqrt(1 + their number). Or names alone: the columns
+            unscaled, without a 1 in front, which require `context_bound`. Or nothing: the
+            constant 1.
+        arms: names of the arms in order: arm k is `arms[k]`. None: all actions that occur, sorted,
+            taken as public and complete; list the arms if one may never have been drawn.
         prices, unit_cost: in place of `arms`: the arms are these prices, each above the unit cost,
             so that agents may learn demand (`model="demand"`, `Priced`). Rewards lie between 0 and
-            the largest margin, unless `reward_range` says otherwise.
+            the largest margin, unless there is a `reward_range`.
         reward_range: (low, high), public bounds on rewards.
-        context_bound: a public bound on the Euclidean norm of the columns in `context`, taken as
-            they are.
+        context_bound: public bound on the Euclidean norm of unscaled columns in `context`.
         lowest, adaptive: see `Logged`.
-        probabilities: names of columns, one for each arm in order, the probability with which that
-            arm could have been drawn.
-        most_outside: the share of contexts, and of rewards, that may lie outside their bounds.
+        probabilities: names of columns, one for each arm in order, with the probability that the
+            arm was drawn.
+        most_outside: share of contexts, and of rewards, that may lie outside their bounds.
 
-    Bounds, ranges and levels have to be told because they have to be public: known before the log
+    Bounds, ranges and levels are arguments because they have to be public: known before the log
     was.
 
     Raises:
-        InputError: a column that is missing, has missing entries or holds no numbers, a bound or
-            range that is missing, a level or an action that was not told, an arm twice, or what
+        InputError: a column that is missing, has missing entries or holds no numbers, a missing
+            bound or range, a level or an action that is not listed, an arm twice, or a log that
             `Logged` refuses.
 
     >>> table = {"age": [34, 71], "shown": ["b", "a"], "click": [0, 1]}          # or a DataFrame
@@ -176,7 +173,7 @@ def read_log(
         probabilities=None if probabilities is None else stacked(read.table, probabilities),
         adaptive=adaptive,
     )
-    return _counted(logged, read.clipped)
+    return _with_clipped(logged, read.clipped)
 
 
 def read_observed(
@@ -193,11 +190,11 @@ def read_observed(
     context_bound: float | None = None,
     most_outside: float = MOST_OUTSIDE,
 ) -> Observed:
-    """Read named columns of a table whose propensities nobody recorded as `Observed`.
+    """Read named columns of a table without propensities as `Observed`.
 
     Args:
         table, action, reward, sold, context, arms, prices: as for `read_log`.
-        unit_cost, reward_range, context_bound, most_outside: likewise.
+        unit_cost, reward_range, context_bound, most_outside: as for `read_log`.
 
     >>> table = {"age": [34, 71], "shown": ["b", "a"], "click": [0, 1]}
     >>> columns = {"context": {"age": (18, 90)}, "action": "shown", "reward": "click"}
@@ -208,11 +205,11 @@ def read_observed(
         table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
         most_outside,
     )  # fmt: skip
-    return _counted(Observed(**read.arms), read.clipped)
+    return _with_clipped(Observed(**read.arms), read.clipped)
 
 
 class _ObservedArms(NamedTuple):
-    """What a table says of arms, whoever chose them."""
+    """Contents of a table with arms, but for propensities."""
 
     table: Any
     arms: dict[str, Any]
@@ -273,15 +270,16 @@ def _read_arms(
 _AnyLog = TypeVar("_AnyLog", bound=Observed)
 
 
-def _counted(log: _AnyLog, clipped: int) -> _AnyLog:
-    """The log, with what its columns' ranges clipped, so that nothing is left for the log to."""
+def _with_clipped(log: _AnyLog, clipped: int) -> _AnyLog:
+    """Return the log with the contexts that ranges clipped counted as outside."""
+    # after scaling, the log itself finds all contexts within their bound
     if clipped:
         log.outside = replace(log.outside, contexts=clipped)
     return log
 
 
 def _priced(arms: Any, prices: Any, unit_cost: float | None) -> dict[str, Any]:
-    """What a `PriceListSpec` has beyond others; nothing where arms are no prices."""
+    """Return the prices and the unit cost of a `PriceListSpec`; {} if arms are no prices."""
     if prices is None and unit_cost is None:
         return {}
     if prices is None or unit_cost is None or arms is not None:
@@ -307,18 +305,18 @@ def _rewards(
 
 
 POSITIONS = (1, 2, 3)
-"""Places on the page, each a row of its own; which rows were one page is not in the file."""
+"""Positions on the page, each with its own row; the file does not say which rows share a page."""
 
 
 def read_open_bandit(table: Any, *, n_items: int) -> Logged:
     """Read a log of the Open Bandit Dataset as `Logged`.
 
     The context is the position, one-hot; the file's features of users are hashes without public
-    levels and are left out.
+    levels and are not read.
 
     Args:
         table: a DataFrame, a mapping from names to columns, or the path of a file such as all.csv.
-        n_items: of the campaign, numbered from 0: 80 of "all", 34 of "men", 46 of "women".
+        n_items: number of items in the campaign: 80 of "all", 34 of "men", 46 of "women".
 
     >>> rows = {"item_id": [0, 2], "position": [1, 3], "click": [0, 1],
     ...         "propensity_score": [1 / 3, 1 / 3]}
@@ -355,15 +353,15 @@ def read_lists(
     Args:
         table: one row for each list: a DataFrame, a mapping from names to columns, or the path of
             a .csv or .parquet file.
-        n_items: of the catalogue, whose items are numbered from 0.
+        n_items: number of items in the catalogue, which are numbered from 0.
         items, clicks, prefix, marginal: names of columns, one for each position from the top; see
             `LoggedLists`.
         context, context_bound, most_outside: as for `read_log`.
         adaptive: see `LoggedLists`.
 
     Raises:
-        InputError: a column that is missing, has missing entries or holds no numbers, or what
-            `LoggedLists` refuses.
+        InputError: a column that is missing, has missing entries or holds no numbers, or a log
+            that `LoggedLists` refuses.
 
     >>> table = {"top": [4, 1], "next": [0, 2], "c1": [0, 1], "c2": [1, 0],
     ...          "p1": [0.2, 0.2], "p12": [0.05, 0.05]}
@@ -406,14 +404,14 @@ def read_prices(
     Args:
         table: one row for each round: a DataFrame, a mapping from names to columns, or the path of
             a .csv or .parquet file.
-        price, reward, density: names of columns; the density is per dollar, at the price asked.
+        price, reward, density: names of columns; the density is per dollar, at the logged price.
         price_range, reward_range: (low, high), public bounds.
         context, context_bound, most_outside: as for `read_log`.
         adaptive: see `LoggedPrices`.
 
     Raises:
-        InputError: a column that is missing, has missing entries or holds no numbers, or what
-            `LoggedPrices` refuses.
+        InputError: a column that is missing, has missing entries or holds no numbers, or a log
+            that `LoggedPrices` refuses.
 
     >>> table = {"asked": [1.2, 2.9], "paid": [1.2, 0.0], "density": [0.5, 0.5]}
     >>> log = read_prices(table, price="asked", reward="paid", density="density",
@@ -458,22 +456,22 @@ def record(
 ) -> Logged | LoggedPrices | LoggedLists:
     """Record a log of uniform play on an environment, or of an agent that explores.
 
-    With an agent, every arm is drawn with probability `explore` / K besides the agent's own, which
-    has 1 - `explore` more; it learns from what was played. The log is then `adaptive`, and holds
+    With an agent, every arm is drawn with probability `explore` / K, and the agent's choice with
+    1 - `explore` more; the agent learns from the arm drawn. The log is then `adaptive`, and holds
     the `probabilities` of all arms.
 
     Args:
-        env: an id, or anything else that `compare` takes.
-        horizon: rows.
+        env: an id, or another form of an environment that `compare` takes.
+        horizon: number of rows.
         agent: a config, or an id with settings, for finitely many arms. None: uniform play, of
             arms, prices from a continuum or lists.
-        explore: in (0, 1], with an agent.
-        seed: of users, of the agent and of exploration.
+        explore: share of exploration in (0, 1], with an agent.
+        seed: random seed of users, of the agent and of exploration.
         env_kwargs: further arguments of the environment.
 
     Raises:
-        InputError: an environment with delay, or whose actions are others; an agent that does not
-            fit, or that asks for hindsight.
+        InputError: an environment with delay, or without arms, prices or lists; an agent that does
+            not fit, or that needs hindsight.
 
     >>> logged = record("OJPricing", horizon=50)
     >>> logged.context.shape, logged.reward.shape, logged.spec.n_actions
@@ -529,7 +527,7 @@ def record(
     contexts, actions, answers, laws = (list(column) for column in zip(*found, strict=True))
     recorded: dict[str, Any] = {"context": np.stack(contexts), "adaptive": agent is not None}
     if spec.feedback_name == "clicks":
-        return _lists(spec, np.array(actions), np.stack(answers), **recorded)
+        return _uniform_lists(spec, np.array(actions), np.stack(answers), **recorded)
     if spec.n_arms is None:
         density = np.full(horizon, 1 / (spec.high - spec.low))
         return LoggedPrices(
@@ -551,9 +549,10 @@ def record(
     return Logged(spec=spec, action=arms, reward=np.array(answers), **recorded, **known)
 
 
-def _lists(spec: ListSpec, items: Any, clicks: Any, **recorded: Any) -> LoggedLists:
-    """Of uniform lists, N (N - 1) ... of which begin with the same k items."""
+def _uniform_lists(spec: ListSpec, items: Any, clicks: Any, **recorded: Any) -> LoggedLists:
+    """Make the log of uniformly random lists."""
     N, m = spec.n_items, spec.length
+    # k items can be drawn, in order, in N (N - 1) ... (N - k + 1) ways
     prefix = [1 / prod(range(N - k, N + 1)) for k in range(m)]
     return LoggedLists(
         n_items=N,

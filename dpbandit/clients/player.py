@@ -1,4 +1,4 @@
-"""Run an agent in your own loop over a Gymnasium bandit."""
+"""A single running agent for your own loop over a Gymnasium bandit."""
 
 import os
 from collections import deque
@@ -37,11 +37,11 @@ from dpbandit.specs import (
 )
 from dpbandit.specs.premises import Premises
 
-_OTHERS = "a loop that asks again, or tells another action than was chosen,"
+_OTHER_ACTIONS = "a loop that calls act twice for a user, or reports another action than chosen,"
 
 
 class Player:
-    """One running agent, R = 1, that speaks Gymnasium: observations in, plain ints out::
+    """A single running agent that takes Gymnasium observations and returns plain int actions::
 
         player = Player(DPUCB(epsilon=1.0), env, horizon=1000, reward_range=(0, 1),
                         context_bound=1.0)
@@ -53,46 +53,47 @@ class Player:
             if terminated or truncated:
                 observation, info = env.reset()
 
-    The copy is for environments that write the next observation into the same array: without it the
-    agent would learn this reward with the next user's observation.
+    The copy is for environments that write the next observation into the same array: without a copy
+    the agent would learn this reward with the next user's observation.
 
-    A new episode does not start a new agent: it goes on learning for `horizon` users.
+    A new episode does not start a new agent: the same agent learns for `horizon` users.
 
     Args:
         config: an agent for finitely many arms, such as `LinUCB()` or "dp-ucb:epsilon=1".
-        env: read for its two spaces only; actions have to be `Discrete`.
-        horizon: users the agent may be told about, over all episodes.
+        env: environment whose two spaces are read, nothing else; actions have to be `Discrete`.
+        horizon: number of users from whom the agent may learn, over all episodes.
         reward_range: (low, high), public bounds on every reward.
         context_bound: public bound on the l_order norm of an observation; discrete observations
             become one-hot vectors, whose bound is known (see `Bridge`).
-        context_order: 1, 2 or inf.
+        context_order: order of the norm, 1, 2 or inf.
         contexts: "observation", or "none" to play every user alike, with the constant context 1.
-        most_outside: the share of `horizon` users' contexts, and of their rewards, that may lie
-            outside these bounds; one more is refused. 1 allows all.
-        delay: how many later users may come before one's reward is known.
-        masks: where actions come and go, whose data `info["action_mask"]` is: of a "public"
-            schedule, or of the "user" herself, part of her round; `act` is told it.
-        seed: of the agent's noise and exploration.
+        most_outside: share of `horizon` users' contexts, and of their rewards, that may lie
+            outside their bounds; the next one is refused. 1 allows all.
+        delay: number of later users who may come before a user's reward is known.
+        masks: if actions come and go, the owner of `info["action_mask"]`, an argument of `act`: a
+            "public" schedule, or the "user", as part of her round.
+        seed: seed of the agent's noise and exploration.
 
     Guarantee:
-        That of the certificate, for replacing one user: one `act`, and one `update` that answers
-        it; a second one is refused. It covers this loop only, and only if horizon, bounds and
-        `config` are public, not read off the data, and so are who is never told about and, with a
-        `delay`, the order in which rewards come: they shift everybody's place in a batch.
+        The certificate is for replacing one user, who has one `act` and one `update`; a second
+        `update` is refused. It covers this loop only, and only if public, not read off the data,
+        are: horizon, bounds, `config`, the users without an `update` and, with a `delay`, the order
+        of rewards; missing users and other orders shift everybody's place in a batch.
         Contexts and rewards are clipped to the bounds, and numbers that are not finite are replaced
-        by a constant, before the agent sees them. `Player` itself keeps only the counts `outside`;
-        no certificate covers them, nor the fact that they ended the loop (with most_outside=1 they
-        never do). Observations or rewards that depend on earlier users' data, not only on earlier
-        actions, pass them on to later users around every mechanism; contexts="none" prevents the
-        first, nothing here prevents the second. There is no protection against somebody who sees
-        this user's reward, or the seed. Two players of one seed add the same noise to different
-        users' sums, whose difference has none: give each a seed that nobody knows.
+        by a constant, before the agent sees them. `Player` stores only the counts `outside`; no
+        certificate covers the counts, nor the fact that they ended the loop (with most_outside=1
+        they never do). Observations or rewards that depend on earlier users' data, not only on
+        earlier actions, pass the data on to later users around every mechanism; contexts="none"
+        prevents this for observations, nothing here prevents it for rewards. There is no protection
+        against somebody who sees this user's reward, or the seed. Two players of the same seed add
+        the same noise to different users' sums, and the noise cancels in the difference: give each
+        player a seed that nobody knows.
 
     Raises:
         InputError: actions that are not finitely many, bounds that are missing or out of range, an
             agent of another kind, an observation or action outside its space, a reward that is not
             one number, a round too many, too many contexts or rewards outside the bounds; an agent
-            that plays what is no arm, or calls a mechanism that its ledger does not name.
+            that plays no valid arm, or calls a mechanism that its ledger does not name.
 
     >>> from dpbandit.agents import DPUCB
     >>> import dpbandit
@@ -146,18 +147,18 @@ class Player:
         self._ledger_check = LedgerCheck(type(config).__name__, self._agent.ledger, self._call_log)
         self._left, self._bounds = horizon, self._bridge.bounds()
         self._claim = claim_of(config)
-        self._asked: deque[int] = deque(maxlen=delay + 1)  # arms whose rewards are waited for
-        self._any_arm = False  # whether it is known that others may be told
+        self._awaiting: deque[int] = deque(maxlen=delay + 1)  # arms played, rewards not yet known
+        self._any_arm = False  # True once checked that other arms than chosen may be reported
         self._saved: str | None = None
         self._process = os.getpid()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the player to a file for `load`; afterwards this player refuses to act.
 
-        Two players that go on from one state would add the same noise to different users' data,
+        Two players that continue one state would add the same noise to different users' data,
         which no certificate covers. The file holds exact sums of users' data and the noise to
-        come: guard it as you guard the data. Its ticket, a hash, is kept in a folder of this user,
-        `$XDG_STATE_HOME/dpbandit/saved` (`~/.local/state` where that is not set).
+        come: guard the file as you guard the data. Its ticket, a hash, is in a folder of this user,
+        `$XDG_STATE_HOME/dpbandit/saved` (`~/.local/state` if the variable is not set).
         """
         self._check_goes_on()
         self._saved = from_shelf("clients", "save_player", "saved state")(self, path)
@@ -166,11 +167,11 @@ class Player:
     def load(
         cls, path: str | PathLike[str], config: AnyAgent, env: gym.Env[Any, Any], **arguments: Any
     ) -> Self:
-        """Load a saved player, bit for bit; arguments as for a new one, except for the seed.
+        """Load a saved player, bit for bit; arguments are those of a new one, without the seed.
 
-        A state goes on once: its ticket is taken away, and without one neither the file nor a copy
-        of it is opened. So a file from elsewhere is never run as a program; to go on on another
-        machine, or as another user, move the ticket, too.
+        A state is continued once: its ticket is deleted, and without a ticket neither the file nor
+        a copy of it is opened. So a file from elsewhere is never run as a program; to continue on
+        another machine, or as another user, move the ticket, too.
 
         Raises:
             InputError: as `Player`; a file that is no state, of another format, program, config or
@@ -181,7 +182,7 @@ class Player:
         return player
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse `pickle`, `copy`, `joblib` and whatever else makes a second player."""
+        """Raise `InputError` for `pickle`, `copy`, `joblib` and all else that copies a player."""
         raise InputError(
             "Expected one player, not a copy or a pickle of it: two would go on with the same "
             "noise, and the difference of their sums would have none; save writes a file that goes "
@@ -194,16 +195,16 @@ class Player:
                 f"Expected a player that goes on, got one that was saved to {self._saved}: "
                 "go on with Player.load."
             )
-        if self._process != os.getpid():  # a fork copies without any pickle
+        if self._process != os.getpid():  # a fork copies players without pickle
             raise InputError(
                 "Expected a player in the process that made it, not in a fork of that: two would "
                 "go on with the same noise; save it before, and load it in one of them."
             )
 
     def _check_any_arm(self) -> None:
-        """Raise `InputError` if what the agent is told has to be what it chose."""
+        """Raise `InputError` if the agent's promise needs every action to be as the agent chose."""
         if not self._any_arm:
-            lost = {Fact.AS_CHOSEN: _OTHERS}
+            lost = {Fact.AS_CHOSEN: _OTHER_ACTIONS}
             premises = Premises(type(self.config).__name__, self._agent, self.spec, lost=lost)
             if premises.promises:
                 premises.check()
@@ -211,7 +212,7 @@ class Player:
 
     @property
     def certificate(self) -> Certificate:
-        """Certificate of the agent that plays, with the epsilon of its noise beside its claim."""
+        """Certificate of the running agent: the epsilon of its noise, and its claim."""
         ledger = self._ledger_check.ledger.on(self.spec)
         return certificate(ledger, claim=self._claim, accountants=False)
 
@@ -222,12 +223,12 @@ class Player:
 
     @property
     def learned(self) -> Prior:
-        """Prior for another study, made of what has been released so far.
+        """Prior for another study, made of all releases so far.
 
-        What this study's own prior cost the people of its log, it still says; the users of this
-        study are assumed not to come again.
+        The prior still names the cost of this study's own prior for the people of its log; users
+        of this study are assumed not to come again.
 
-        Raises `InputError` for an agent that takes none.
+        Raises `InputError` for an agent that takes no prior.
         """
         if not hasattr(self._agent, "learned"):
             raise InputError(
@@ -246,7 +247,7 @@ class Player:
         )
 
     def act(self, observation: Any, action_mask: Any = None) -> int:
-        """Choose the action for this user, of those that are there; keeps nothing of her."""
+        """Choose an available action for this user; her observation is not stored."""
         self._check_goes_on()
         context, mask = self._bridge.context(observation)[None], self._bridge.mask(action_mask)
         if action_mask is not None and mask is None:
@@ -256,24 +257,24 @@ class Player:
             arm = self.spec.validate(acted(self._agent, context, there), 1)
         if there is not None:
             check_available(arm, there)
-        if len(self._asked) > self.spec.delay:
+        if len(self._awaiting) > self.spec.delay:
             self._check_any_arm()
-        self._asked.append(int(arm[0]))
+        self._awaiting.append(int(arm[0]))
         return self._bridge.action(arm[0])
 
     def update(self, observation: Any, action: Any, reward: float) -> None:
         """Learn from one user: her observation, the action and her reward.
 
-        It answers one `act`; who is asked again before her reward is still one user. With a `delay`
-        as many may wait as that says, and the one who was asked last. An agent that counts on its
-        own actions (`Fact.AS_CHOSEN`) refuses another one, and to be asked again.
+        Each `update` belongs to one `act`; a repeated `act` before her reward is for the same user.
+        Up to `delay` earlier users may wait for their updates, besides the last one. An agent whose
+        promise needs its own actions (`Fact.AS_CHOSEN`) refuses other actions and repeated acts.
         """
         self._check_goes_on()
         if self._left == 0:
             raise InputError(
                 f"The horizon of {self.spec.horizon} users is over: make a new Player."
             )
-        if not self._asked:
+        if not self._awaiting:
             raise InputError(
                 "Expected one update for each act, got one more: a user whose data count twice is "
                 "not covered by the certificate; call act first, with delay= if rewards are late."
@@ -285,12 +286,12 @@ class Player:
         except InputError as mistake:
             done = self.spec.horizon - self._left
             raise InputError(f"In round {done + 1}: {mistake}") from None
-        if arm not in self._asked:
+        if arm not in self._awaiting:
             self._check_any_arm()
         clipped = clip_range(rewards, self.spec.reward_low, self.spec.reward_high)
-        # before: who breaks off an update may have been heard, and is not to be told of again
+        # counted before the update: an interrupted one may have reached a mechanism already
         self._left -= 1
-        self._asked.remove(arm if arm in self._asked else self._asked[0])
+        self._awaiting.remove(arm if arm in self._awaiting else self._awaiting[0])
         with logged_calls(self._call_log):
             self._agent.update(self._bridge.clip(context), np.array([arm]), clipped)
             self._call_log.count_users(1)

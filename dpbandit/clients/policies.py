@@ -1,14 +1,12 @@
-"""Use scalar policies in `compare`, such as those of mabwiser and river.
+"""Scalar policies as agents for `compare`, such as those of mabwiser and river.
 
-river: its policies in `compare`, and logs as histories for its `bandit.evaluate_offline`.
+Logs become histories for river's `bandit.evaluate_offline`. Nothing here imports river: policies
+are arguments, and a history is a list of plain tuples.
 
-Nothing here imports river: policies are handed in, and a history is a list of plain tuples.
-
-The other way round needs no help: every environment here whose actions are `Discrete` runs in
-`river.bandit.evaluate`, which gives all policies copies of one environment, so they meet the same
-users. It shows policies no context and therefore cannot run river's contextual ones (they fail on
-the missing context); `river_policy` can. Leave `delay` at 0 there: it pairs every reward with the
-action just played.
+Environments of dpbandit with `Discrete` actions run in `river.bandit.evaluate` as they are. That
+function gives all policies copies of one environment, so they meet the same users. It passes no
+context and cannot run river's contextual policies; `river_policy` can. Leave `delay` at 0 there:
+every reward is paired with the action just played.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,14 +40,14 @@ from dpbandit.specs.lists import ListSpec
 
 
 class Wrapped:
-    """A policy under other names of its methods; what must not be shared is `inner`."""
+    """Adapter of a policy whose methods have other names; replicas must not share `inner`."""
 
     inner: Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Foreign:
-    """Runs policies written for one user at a time, by whatever names their methods have::
+    """Agent made of policies that serve one user at a time, whatever the names of their methods::
 
         class Mine:                                    # a student's class
             def __init__(self, n_actions, seed): ...
@@ -58,19 +56,19 @@ class Foreign:
 
         Foreign(policy=lambda spec, seed: Mine(spec.n_actions, seed))
 
-    `policy` is called once for each replica, with the public facts and a seed of its own, and must
-    hand out a new object every time: replicas that share one learn from each other. Context is a
-    copy of that replica's, (d,), or (K, d) where arms have rows of features. Where ordered lists
-    are shown (`ListSpec`) there are m item numbers and m clicks in place of an arm and a reward.
-    Where actions come and go an `act` that takes `mask`, too, is told which are there, (K,), and
-    others are refused. Slow by design: one Python call for each replica and round.
+    `policy` is called once for each replica, with the public facts and a fresh seed, and must
+    return a new object every time: replicas that share an object learn from each other. The context
+    is a copy of the replica's, (d,), or (K, d) where arms have rows of features. For ordered lists
+    (`ListSpec`) there are m item numbers and m clicks in place of an arm and a reward. Where
+    actions come and go, `act` must take `mask`, the available actions (K,), too. Slow by design:
+    one Python call for each replica and round.
 
     Guarantee:
-        None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
+        None: the memory of foreign code is not known, so it claims nothing (epsilon infinity).
 
     Raises:
-        InputError: an argument that is no function; an object handed out twice; in its round, an
-            answer that is no arm.
+        InputError: an argument that is no function; the same object returned twice; during play,
+            an answer that is no arm.
 
     >>> from dpbandit import compare
     >>> class Mean:
@@ -88,11 +86,11 @@ class Foreign:
     """
 
     policy: Callable[[Any, int], Any]
-    """(spec, seed) -> a new policy"""
+    """function (spec, seed) that returns a new policy"""
     act: Callable[[Any, Floats], Any] = _act
-    """(policy, context) -> arm, or list of items"""
+    """function (policy, context) that returns an arm, or a list of items"""
     update: Callable[[Any, Floats, Any, Any], Any] = _update
-    """(policy, context, arm, reward) -> anything; of lists (policy, context, items, clicks)"""
+    """function (policy, context, arm, reward), for lists (policy, context, items, clicks)"""
 
     def __post_init__(self) -> None:
         for name in ("policy", "act", "update"):
@@ -121,17 +119,16 @@ class Foreign:
 
 
 def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:
-    """A mabwiser bandit as an agent: `make(arms, seed)` returns a new `MAB`::
+    """Make an agent of a mabwiser bandit, where `make(arms, seed)` returns a new `MAB`::
 
         mabwiser_policy(lambda arms, seed: MAB(arms, LearningPolicy.LinUCB(alpha=1), seed=seed))
 
-    mabwiser predicts nothing before it is fitted, so arms take turns in the first K rounds, each
-    fed as it comes: `fit` on the first, `partial_fit` afterwards. Bandits that are contextual are
-    shown contexts, others are not.
+    mabwiser predicts nothing before it is fitted, so arms take turns in the first K rounds. The
+    first round calls `fit`, all later ones `partial_fit`. Only contextual bandits get contexts.
 
     Raises:
-        InputError: a bandit in place of a function; once made for arms that have rows of
-            features, if the bandit is contextual.
+        InputError: `make` is a bandit, no function; or, when the agent is made, a contextual
+            bandit for arms that have rows of features.
     """
     if not callable(make):
         raise InputError(
@@ -143,7 +140,7 @@ def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:
 
 
 class MabwiserPolicy(Wrapped):
-    """`act` and `update` by way of mabwiser's `predict`, `fit` and `partial_fit`."""
+    """Adapter from `act` and `update` to mabwiser's `predict`, `fit` and `partial_fit`."""
 
     def __init__(
         self, make: Callable[[list[int], int], Any], spec: ContextualSpec, seed: int
@@ -159,13 +156,13 @@ class MabwiserPolicy(Wrapped):
             )
 
     def act(self, context: Floats) -> Any:
-        """The arm it predicts; in the first K rounds the next one that was not played."""
+        """Return the predicted arm; in the first K rounds, the next arm not played so far."""
         if self._rounds < self._n_actions:
             return self._rounds
         return self.inner.predict(*self._features(context))
 
     def update(self, context: Floats, action: int, reward: float) -> None:
-        """Learn one reward."""
+        """Learn from the reward of one round."""
         learn = self.inner.partial_fit if self._rounds else self.inner.fit
         learn([action], [reward], *self._features(context))
         self._rounds += 1
@@ -178,16 +175,16 @@ History: TypeAlias = list[tuple[list[Any], dict[str, float], Any, float]]
 
 
 def river_policy(make: Callable[[int], Any]) -> Foreign:
-    """A river bandit policy as an agent: `make(seed)` returns a new one::
+    """Make an agent of a river bandit policy, where `make(seed)` returns a new policy::
 
         river_policy(lambda seed: bandit.UCB(delta=1, seed=seed))
         river_policy(lambda seed: bandit.LinUCBDisjoint(alpha=1, seed=seed))
 
-    A policy whose `pull` takes a context is shown {"x0": ..., "x1": ...}; others are shown none.
+    Policies whose `pull` takes a context get {"x0": ..., "x1": ...}.
 
     Raises:
-        InputError: a policy in place of a function; once made for arms that have rows of
-            features, if the policy is contextual.
+        InputError: `make` is a policy, no function; or, when the agent is made, a contextual
+            policy for arms that have rows of features.
     """
     if not callable(make):
         raise InputError(
@@ -199,7 +196,7 @@ def river_policy(make: Callable[[int], Any]) -> Foreign:
 
 
 class RiverPolicy(Wrapped):
-    """`act` and `update` by way of river's `pull` and `update`."""
+    """Adapter from `act` and `update` to river's `pull` and `update`."""
 
     def __init__(self, make: Callable[[int], Any], spec: ContextualSpec, seed: int) -> None:
         self.inner, self._arms = make(seed), list(range(spec.n_actions))
@@ -214,14 +211,14 @@ class RiverPolicy(Wrapped):
         self._names = tuple(f"x{j}" for j in range(spec.dim))
 
     def act(self, context: Floats, mask: Bools | None = None) -> Any:
-        """The arm that the policy pulls, of those that are there."""
+        """Return the arm that the policy pulls, from the arms that a mask (K,) allows."""
         arms = self._arms if mask is None else np.flatnonzero(mask).tolist()
         if not self._contextual:
             return self.inner.pull(arms)
         return self.inner.pull(arms, context=self._named(context))
 
     def update(self, context: Floats, action: int, reward: float) -> None:
-        """Learn one reward."""
+        """Learn from the reward of one round."""
         features = (self._named(context),) if self._contextual else ()
         self.inner.update(action, *features, reward)
 
@@ -230,19 +227,18 @@ class RiverPolicy(Wrapped):
 
 
 def river_history(logged: Logged, *, arms: Sequence[Any] | None = None, seed: int = 0) -> History:
-    """A log as a list of (arms, context, arm, reward), for river's `evaluate_offline`.
+    """Convert a log to a list of (arms, context, arm, reward), for river's `evaluate_offline`.
 
-    river replays a log as Li, Chu, Langford and Wang (WSDM 2011) do: rounds count in which the
-    policy agrees with it. That is unbiased for logs of uniformly random actions only, and river
-    reads no propensities. So rounds are thinned before, as in `dpbandit.offline.replay`, each stays
+    river replays a log as Li, Chu, Langford and Wang (WSDM 2011) do, and counts rounds in which the
+    policy agrees with the log. This is unbiased only for logs of uniformly random actions, and
+    river reads no propensities. So rounds are thinned, as in `dpbandit.offline.replay`: each stays
     with probability lowest / propensity, after which all arms are equally likely in every context.
-    A uniform log stays as it is. Contexts are {"x0": ..., "x1": ...}, in a row where arms have
-    rows.
+    A uniform log does not change. Contexts are {"x0": ..., "x1": ...}; rows of arms are flattened.
 
     Args:
-        logged: rounds and propensities: `read_log` makes it of a table, `record` of an environment.
-        arms: what river shall call them; None: 0, 1, ...
-        seed: of the thinning.
+        logged: rounds and propensities, from `read_log` or `record`.
+        arms: names of the arms in the history; None: 0, 1, ...
+        seed: random seed of the thinning.
 
     >>> from dpbandit.clients.logs import read_log
     >>> table = {"a": [0, 1], "r": [0, 1]}
@@ -265,25 +261,25 @@ def river_history(logged: Logged, *, arms: Sequence[Any] | None = None, seed: in
 
 
 class RiverRanking(Lists):
-    """A river model that predicts clicks, as an agent of ordered lists::
+    """Agent of ordered lists that predicts clicks by a river model::
 
         RiverRanking(lambda seed: linear_model.LogisticRegression())
 
-    It predicts from the features (1, u * v) / sqrt(2) of an item for a user whether she clicks, and
-    learns of every item that was looked at; the m items with the best predictions are shown. A
-    model does not know what it does not know: with probability `explore` a list is random. Slow by
-    design: one Python call for each replica, round and item.
+    The model predicts a user's click on an item from the features (1, u * v) / sqrt(2), and learns
+    from every item that was looked at; lists are the m items with the best predictions. A model has
+    no measure of its uncertainty: with probability `explore` a list is random. Slow by design: one
+    Python call for each replica, round and item.
 
     Guarantee:
-        None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
+        None: the memory of foreign code is not known, so it claims nothing (epsilon infinity).
 
     Raises:
-        InputError: a model in place of a function; a model that cannot `learn_one` or predict;
-            `explore` outside [0, 1]; anything but ordered lists.
+        InputError: `model` is a river model, no function; a model that cannot `learn_one` or
+            predict; `explore` outside [0, 1]; a problem without ordered lists.
     """
 
     model: Callable[[int], Any] = field(kw_only=False)
-    """seed -> a new model, called once for each replica"""
+    """function of a seed that returns a new model, called once for each replica"""
     explore: Chance = field(default=0.05, kw_only=False)
     """probability of a random list, in [0, 1]"""
 

@@ -1,4 +1,4 @@
-"""Start from an old log, whose rounds become a prior; one word says whether they are protected."""
+"""Priors from old logs, with or without privacy for the people in the log."""
 
 from math import inf, sqrt
 from secrets import randbits
@@ -13,8 +13,8 @@ from dpbandit.privacy import SecondMoments, certified_fading_sum
 from dpbandit.privacy.residuals import unit
 from dpbandit.specs import Prior
 
-_SURE = 0.96
-"""No mean of rewards, on a scale from -1 to 1, is taken to be further out."""
+_MAX_MEAN_REWARD = 0.96
+"""Largest absolute mean reward, on a scale from -1 to 1, so that its log odds stay finite."""
 
 
 def prior_from(
@@ -26,34 +26,35 @@ def prior_from(
     disjoint: bool = False,
     seed: int | None = None,
 ) -> Prior:
-    """Make the prior of an agent, such as `FADE(prior=...)`, of a log's rounds.
+    """Make the prior of an agent, such as `FADE(prior=...)`, from the rounds of a log.
 
-    1. Sums x x' and r x over the log, a pair for each arm with a parameter of its own: x the
-       direction of the context; else (1, row) of slates, `demand_rows` of prices; r the reward, or
-       sale, on a scale from -1 to 1. With `protect` Gaussian noise is added to them, once.
-    2. Arms with parameters of their own: ridge regression. Else one Newton step of a logistic
+    1. Sum x x' and r x over the log, for each arm if arms have separate parameters. x is the
+       direction of the context if arms have, else (1, row) of slates or `demand_rows` of prices; r
+       is the reward, or sale, on a scale from -1 to 1. With `protect`, add Gaussian noise once.
+    2. If arms have separate parameters: ridge regression. Else one Newton step of a logistic
        model, from the mean reward where rows hold a constant, from 1/2 for prices.
-    3. The covariance is that of rewards of the largest variance there can be and of the noise.
+    3. The covariance is that of rewards of the largest possible variance, and of the noise.
 
-    What an agent makes of it: a prior that its own users contradict is widened (`PublicPrior`).
+    An agent widens the prior if its own users contradict the prior (`PublicPrior`).
 
     Guarantee:
         With `protect` the prior is (epsilon, delta)-DP for replacing a row of the log, mu-GDP with
-        the mu of that: one release of `SecondMoments`. Who has several rows pays for each. An agent
-        that starts with it has that in its ledger: added to what its own users pay, and paid out of
-        its target, because who is in the log may come again; or beside it, in parallel, where
-        `disjoint` says that nobody does, which is then a condition of the certificate.
+        the corresponding mu: one release of `SecondMoments`. A person with several rows pays for
+        each. The ledger of an agent with this prior names the release: its cost is added to that of
+        the agent's own users, and paid out of the agent's target, because people in the log may
+        come again; or, if `disjoint` says that none does, it counts in parallel, and `disjoint` is
+        a condition of the certificate.
         Without `protect` the log counts as public: it costs nothing, and the people in it are
         promised nothing, which the certificate says, too.
 
     Args:
-        log: of arms, slates or a list of prices; `read_log` and `record` make one.
-        protect: whether the people in the log are protected.
-        epsilon, delta: what the release costs them, with `protect`.
-        disjoint: whether nobody of the log is among the users to come; if that is not known, False.
-        seed: of the noise, with `protect`, to get the same again in a test. Nobody who sees the
-            prior may know it, and no two logs may share it, whose noise would cancel; None is one
-            that the operating system draws.
+        log: log of arms, slates or a list of prices, from `read_log` or `record`.
+        protect: True to protect the people in the log.
+        epsilon, delta: privacy cost of the release for the people in the log, with `protect`.
+        disjoint: True if nobody of the log is among the agent's users; False if that is not known.
+        seed: seed of the noise, with `protect`, for repeatable tests. Nobody who sees the prior may
+            know the seed, and no two logs may share one, because their noise would cancel. None:
+            drawn by the operating system.
 
     Raises:
         InputError: no log of arms; a target out of range.
@@ -82,11 +83,11 @@ def prior_from(
         context_bound=sqrt(2) if shared and not log.spec.priced else 1.0,
         reward_low=-1.0,
         reward_high=1.0,
-        moment_weight=sqrt(2),  # at which the Gram matrices are free
+        moment_weight=sqrt(2),  # Gram matrices do not add to the sensitivity
     )
     sums = certified_fading_sum(
         statistic,
-        Streams([seed]).child(f"prior at {epsilon!r}, {delta!r}"),  # noise of its own for each
+        Streams([seed]).child(f"prior at {epsilon!r}, {delta!r}"),  # fresh noise for each target
         ends=[n],
         horizon=n + 1,
         fade=0.0,
@@ -123,7 +124,7 @@ def prior_from(
 
 
 def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
-    """Rows x (n, d), or (n, K, D) of a shared parameter, arms (n,), and rewards from -1 to 1."""
+    """Return rows x (n, d), or (n, K, D) for a shared parameter, arms (n,) and scaled rewards."""
     spec: Any = log.spec
     if spec.priced:
         sold = (log.reward / spec.margins[log.action]).clip(0, 1)
@@ -137,17 +138,16 @@ def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
 
 
 def _inverse(matrix: Floats, noise: float) -> Floats:
-    """Of a Gram matrix, and as much of the identity as covers noise of that stddev off its
-    diagonal."""
+    """Invert a noisy Gram matrix plus a ridge that covers its noise, of stddev `noise`."""
     D = len(matrix)
-    spread = 2 * sqrt(D) * noise  # its spectral norm
+    spread = 2 * sqrt(D) * noise  # spectral norm of the noise
     eigenvalues, U = np.linalg.eigh(matrix)
     inverse: Floats = (U / (np.maximum(eigenvalues, 0.0) + 1.0 + spread)) @ U.T
     return inverse
 
 
 def _linear(gram: Floats, moment: Floats, in_gram: float, in_moment: float) -> tuple[Any, Any]:
-    """The mean and the covariance of a parameter of rewards from -1 to 1."""
+    """Return mean and covariance of a linear model's parameter, for rewards from -1 to 1."""
     inverse = _inverse(gram, in_gram)
     theta = inverse @ moment
     noise = in_moment**2 + in_gram**2 * float(theta @ theta)
@@ -157,8 +157,8 @@ def _linear(gram: Floats, moment: Floats, in_gram: float, in_moment: float) -> t
 def _logistic(
     gram: Floats, moment: Floats, n: int, in_gram: float, in_moment: float, constant: bool
 ) -> tuple[Any, Any]:
-    """The same of log odds; a `constant` stands first."""
-    r = float(np.clip(moment[0] / n, -_SURE, _SURE)) if constant else 0.0
+    """Return mean and covariance of a logistic model's parameter; a `constant` stands first."""
+    r = float(np.clip(moment[0] / n, -_MAX_MEAN_REWARD, _MAX_MEAN_REWARD)) if constant else 0.0
     slope = (1 - r**2) / 4
     start = np.zeros(len(moment))
     start[0] = 2 * np.arctanh(r)

@@ -1,8 +1,9 @@
-"""The state of a player in a file, from which one other player goes on.
+"""Saved states of a `Player`, each of which one other player may continue.
 
-A state is a pickle, and a pickle is a program. So `save_player` leaves a ticket with the hash of
-what it wrote in a folder of this user, `restore_player` opens only what has a ticket, and takes it
-away: nothing that anybody else wrote or changed is run, and no state goes on twice.
+A state is a pickle, and to open a pickle is to run a program. So `save_player` leaves a ticket with
+the file's hash in a folder of this user; `restore_player` opens only files that have a ticket, and
+deletes the ticket: no file that was written or changed by others is run, and no state is continued
+twice.
 """
 
 import json
@@ -25,29 +26,30 @@ from dpbandit.base import (
 )
 from dpbandit.clients.player import Player
 
-_WHAT, _FORMAT = "dpbandit state", 4
-_SAME = {"config": "config", "spec": "environment, bounds and horizon"}
+_FILE_KIND, _FORMAT_VERSION = "dpbandit state", 5
+_EQUAL_FIELDS = {"config": "config", "spec": "environment, bounds and horizon"}
+"""Fields in which a saved player and the new one must agree, each in words for messages."""
 _STATE_NAMES = (
-    *_SAME,
+    *_EQUAL_FIELDS,
     "_agent",
     "_call_log",
     "_ledger_check",
     "_left",
-    "_asked",
+    "_awaiting",
     "_any_arm",
     "_bounds",
 )
 
 
 def save_player(player: Player, path: str | PathLike[str]) -> str:
-    """Write the state of a player, and its ticket; returns the path as text."""
+    """Write the state of a player, and the ticket of the file; return the path as text."""
     return _write(path, {name: getattr(player, name) for name in _STATE_NAMES})
 
 
 def restore_player(player: Player, path: str | PathLike[str]) -> None:
-    """Let a new player go on from a saved state; see `Player.load`."""
+    """Set a new player to a saved state, see `Player.load`; delete the ticket."""
     state, ticket = _read(path)
-    for name, what in _SAME.items():
+    for name, what in _EQUAL_FIELDS.items():
         there, here = state[name], getattr(player, name)
         if not _equal(there, here):
             raise InputError(
@@ -57,7 +59,7 @@ def restore_player(player: Player, path: str | PathLike[str]) -> None:
     if state["_agent"].ledger != player._agent.ledger:
         raise InputError(f"Expected the promise of {player.config} in its state, got another.")
     try:
-        ticket.unlink()  # which one process can
+        ticket.unlink()  # of several processes only one succeeds
     except FileNotFoundError:
         raise _used(path) from None
     vars(player).update(state)
@@ -73,12 +75,12 @@ def _ticket(name: str) -> Path:
 
 
 def _write(path: str | PathLike[str], state: dict[str, Any]) -> str:
-    """Write a line of facts and the pickle of `state`; the path as text."""
+    """Write a line of facts and the pickle of `state`; return the path as text."""
     where, name = text_of("path", path), secrets.token_hex(16)
-    facts = {"what": _WHAT, "format": _FORMAT, "program": _program(), "ticket": name}
+    facts = {"what": _FILE_KIND, "format": _FORMAT_VERSION, "program": _program(), "ticket": name}
     try:
         text = json.dumps(facts).encode() + b"\n" + pickle.dumps(state)
-    except Exception as error:  # whatever an agent of one's own raises
+    except Exception as error:  # a user's own agent may raise anything
         raise InputError(f"Expected an agent that can be pickled, got: {error}.") from error
     ticket = _ticket(name)
     try:
@@ -92,7 +94,7 @@ def _write(path: str | PathLike[str], state: dict[str, Any]) -> str:
 
 
 def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Path]:
-    """The state that `_write` wrote, and its ticket, which is to be deleted."""
+    """Read a state that `_write` wrote; return the state, and the path of its ticket."""
     where = text_of("path", path)
     check_readable(where)
     text = Path(where).read_bytes()
@@ -100,7 +102,7 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Path]:
     try:
         facts = json.loads(head)
         name = facts["ticket"]
-        if facts["what"] != _WHAT or not name.isalnum():
+        if facts["what"] != _FILE_KIND or not name.isalnum():
             raise ValueError("it is something else")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"Expected a state in {short_path(where)}, got none: {error}.") from error
@@ -111,22 +113,22 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Path]:
         raise InputError(
             f"Expected a state in {short_path(where)} as it was saved: it was changed."
         )
-    if facts["format"] != _FORMAT:
-        versions = f"which is {facts['format']} there and {_FORMAT} here"
+    if facts["format"] != _FORMAT_VERSION:
+        versions = f"which is {facts['format']} there and {_FORMAT_VERSION} here"
         raise InputError(f"Expected {short_path(where)} to be of this format, {versions}.")
     if facts["program"] != _program():
         raise InputError(f"Expected {short_path(where)} to be of this program.")
     try:
         return pickle.loads(pickled), ticket
-    except Exception as error:  # whatever an agent of one's own raises
+    except Exception as error:  # a user's own agent may raise anything
         raise InputError(f"Expected a state in {short_path(where)}, got: {error}.") from error
 
 
 def _equal(there: Any, here: Any) -> bool:
-    """True if settings are the same; 1 is 1.0, and arrays are compared as they are."""
+    """Return True if settings are equal, also 1 and 1.0; arrays have to be the same bytes."""
     try:
         return pickle.dumps(there) == pickle.dumps(here) or bool(there == here)
-    except ValueError:  # arrays, another one
+    except ValueError:  # arrays that differ
         return False
 
 

@@ -3,8 +3,8 @@
     check_agent(MyAgent(epsilon=1.0), spec)
     check_problem(MyProblem())
 
-Both raise `AssertionError` in a sentence, and return what they have found, a line for each check.
-They are what this project runs on its own agents and problems.
+Both raise `AssertionError` with a sentence, and return their findings, a line for each check. All
+agents and problems of dpbandit are tested by these checks.
 """
 
 from dpbandit.testing.checks import check_agent, check_problem

@@ -1,10 +1,9 @@
-"""Check whether an agent or a problem keeps its contract.
+"""Checks that an agent or a problem keeps its contract.
 
-Joint DP, executed: sensitivity at the mechanism, and billboard replay.
-
-Both compare two tapes: of one world, and of another in which one user is somebody else and all
-releases are those of the first. Where people return, a user is a person with all her visits, which
-are at other times in the other world.
+Joint DP is tested by the sensitivity of each mechanism's input, and by billboard replay. Both tests
+compare two tapes: of one world, and of another world in which one user is replaced and all releases
+are those of the first world. Where people return, a user is a person with all her visits, which may
+be in other rounds in the other world.
 """
 
 import copy
@@ -53,14 +52,14 @@ from dpbandit.testing.tapes import (
 )
 
 PARTS = ((0, 1), (1, 3), (3, 6))
-"""Six replicas, in a lone one, a run of two and a run of three."""
+"""Parts of six replicas, [first, last), that are also run separately: one, two and three."""
 
 
 def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
-    """Check that six replicas equal a lone one, a run of two and a run of three, exactly.
+    """Check that six replicas equal runs of one, two and three, exactly; return their tape.
 
-    The six play in blocks where the agent can, the others in single rounds; what mechanisms are fed
-    and release is compared as well. Returns the tape of the six.
+    The six play in blocks if the agent can, the other runs in single rounds; queries and releases
+    of mechanisms are compared, too.
     """
     world = extreme_users(spec, 6, seed=5).within_bounds()
 
@@ -78,7 +77,7 @@ def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
             f"{part.ledger} for {last - first}.",
         )
         equal = same(six.actions[:, first:last], part.actions)
-        if not equal and six.blocks:  # which of the two makes the difference
+        if not equal and six.blocks:  # is the difference due to blocks, or to replicas?
             single = played(0, 6)
         expect(
             equal or same(single.actions[:, first:last], part.actions),
@@ -94,7 +93,7 @@ def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
 
 
 def same_calls(one: Tape, two: Tape, replicas: slice) -> bool:
-    """True if what mechanisms were fed and released in some replicas of `one` is that of `two`."""
+    """Return True if queries and releases in some replicas of `one` equal those of `two`."""
     calls = [zip(*tape[1:4], strict=True) for tape in (one, two)]
     return len(one.queries) == len(two.queries) and all(
         type(m) is type(n)
@@ -105,7 +104,7 @@ def same_calls(one: Tape, two: Tape, replicas: slice) -> bool:
 
 
 def copies_of(original: Any) -> dict[str, Any]:
-    """Through a pickle, and by `copy.deepcopy`."""
+    """Copy an object through a pickle, and by `copy.deepcopy`; raise if that is impossible."""
     try:
         return {
             "its pickle": pickle.loads(pickle.dumps(original)),
@@ -119,7 +118,7 @@ def copies_of(original: Any) -> dict[str, Any]:
 
 
 def check_copies(config: AgentConfig, spec: Spec) -> None:
-    """A pickled and a deep-copied agent continue exactly as the original, one after the other."""
+    """Check that pickled and deep-copied agents continue exactly as the original."""
     world, middle = extreme_users(spec, 3, seed=6).within_bounds(), spec.horizon // 3
 
     agent = made_agent(config, spec, Streams(range(3)))
@@ -140,8 +139,10 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
 
 
 def check_blind(config: AgentConfig, spec: Spec) -> None:
-    """An agent that says `blind`, or whose ledger says that it reads nothing, chooses the same
-    whatever context its copy is shown."""
+    """Check that an agent acts alike whatever the context, if it claims not to read contexts.
+
+    Such an agent is `blind`, or its ledger says that it reads nothing.
+    """
     world, other = (extreme_users(spec, 3, seed).within_bounds() for seed in (7, 8))
     agent = made_agent(config, spec, Streams(range(3)))
     reads_nothing = agent.ledger.notion.reads == "nothing"
@@ -161,13 +162,13 @@ def check_blind(config: AgentConfig, spec: Spec) -> None:
 
 
 REPLICAS = 24
-"""A bound forgotten in a statistic shows in half of the extreme pairs; all miss it in 6 of 1e8."""
+"""Replicas of each swap: a missing clip shows in half of them, and in none with p = 6e-8."""
 EVERYBODY = "everybody"
-"""Another user in each replica, so that all are swapped in one run of as many as rounds."""
+"""Word for a swap of another user in each replica, so that rounds of the whole run are covered."""
 FIRST_WORLD, OTHER_WORLD = 1, 2
 """Seeds of the users of the two worlds that are compared."""
 SWAPPED = (0, 14, EVERYBODY)
-"""The first user, the last of a batch, be it of 3 or of 5 rounds, and each once."""
+"""Users who are replaced: the first, the last of a batch of 3 or 5 rounds, another per replica."""
 
 
 def two_worlds(
@@ -176,11 +177,11 @@ def two_worlds(
     swapped: Collection[int | str] = SWAPPED,
     replicas: int = REPLICAS,
 ) -> tuple[Tape, Tape, Ints]:
-    """The tape of one world, always the same, of the other, who (R,), in which round, or, where
-    people return, in which rounds she comes in either world, (T, R). Each of `swapped` in so many
-    replicas.
+    """Run an agent in two worlds that differ in one user; return both tapes, and her rounds t.
 
-    Where the ledger says that contexts are public, she has the same one in both.
+    t has shape (R,), or, where people return, is a mask (T, R) of the rounds in which she comes in
+    either world. Each user in `swapped` is replaced in `replicas` replicas. Where the ledger says
+    that contexts are public, she has the same context in both worlds.
     """
     public = made_agent(config, spec, Streams([0])).ledger.notion.contexts == "public"
     seeds = FIRST_WORLD, OTHER_WORLD
@@ -198,7 +199,7 @@ def two_worlds(
 
 
 def _with_controls(play: Callable[[], Tape]) -> Tape:
-    """Tape of a run, with those arguments of calls that may not depend on data."""
+    """Return the tape of a run, with all arguments of calls that must not depend on data."""
     controls: list[tuple[Mechanism, int, Any]] = []
 
     def listen(mechanism: Mechanism, datum: tuple[Any, ...], calls: int) -> None:
@@ -216,7 +217,10 @@ def check_joint_dp(
     swapped: Collection[int | str] = SWAPPED,
     replicas: int = REPLICAS,
 ) -> tuple[float, Tape]:
-    """Both, for each of `swapped`: the largest move over its sensitivity; the first world."""
+    """Check sensitivity and billboard for each user in `swapped`; raise if either fails.
+
+    Returns the largest move of an input, over its sensitivity, and the tape of the first world.
+    """
     one, two, t = two_worlds(config, spec, swapped, replicas)
     largest = check_sensitivity(one, two, t)
     check_billboard(one, two, t)
@@ -230,11 +234,11 @@ def check_joint_dp(
 
 
 def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
-    """How far the differing users of rounds t move mechanisms' inputs, over sensitivity: (R,).
+    """Return the largest ratio (R,) of an input's move, by the users of t, to its sensitivity.
 
-    What one user adds in several calls of a mechanism in one round adds up, and over all rounds of
-    a person where it `replaces` what she added before. All other calls must be fed exactly the same
-    in both worlds.
+    Moves of several calls of a mechanism in one round add up; where a mechanism `replaces` earlier
+    contributions of a person, so do moves of all her rounds. All other queries must be exactly the
+    same in both worlds.
     """
     expect(one.marks == two.marks, f"Expected {_who(t)} not to decide how many calls are made.")
     places = [_places(tape) for tape in (one, two)]
@@ -255,23 +259,23 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
                 gap = so_far[id(mechanism)] = so_far.get(id(mechanism), 0.0) + gap
             gap = gap[differing]
             move = moves.setdefault((id(mechanism), round), np.zeros(t.shape[-1]))
-            with np.errstate(over="ignore"):  # what is not clipped may be as large as can be
+            with np.errstate(over="ignore"):  # the norm of an unclipped query may overflow
                 size = np.linalg.norm(gap, ord=mechanism.order, axis=1)
             move[differing] += size / mechanism.sensitivity
     return np.max(list(moves.values()), axis=0)
 
 
 def _places(tape: Tape) -> list[int]:
-    """Which mechanism each call was of, by its place in the order of first calls."""
+    """Return for each call the number of its mechanism, in the order of first calls."""
     places: dict[int, int] = {}
     return [places.setdefault(id(mechanism), len(places)) for mechanism in tape.mechanisms]
 
 
 def check_visits(spec: Any, one: Tape, two: Tape, nobody: Tape, t: Ints) -> None:
-    """Raise `AssertionError` if a person enters a mechanism more often than it, or the spec, says.
+    """Raise `AssertionError` if a person enters a mechanism more often than its cap or the spec's.
 
-    She enters it in a round if it is fed something else than for an empty slot, as in the run where
-    `nobody` comes in her place; that need not be 0.
+    She enters a mechanism in a round if its query differs from that of an empty slot, which is the
+    query in the run where `nobody` comes in her place and need not be 0.
     """
     theirs = rounds_of(one, t)
     for tape in (one, two):
@@ -291,7 +295,7 @@ def check_visits(spec: Any, one: Tape, two: Tape, nobody: Tape, t: Ints) -> None
 
 
 def check_sensitivity(one: Tape, two: Tape, t: Ints) -> float:
-    """No input moves by more than its sensitivity; how far the largest does, in that unit."""
+    """Check that no input moves by more than its sensitivity; return the largest ratio of both."""
     largest = float(largest_move(one, two, t).max())
     names = sorted({_name(m) for m in one.mechanisms})
     expect(
@@ -304,7 +308,7 @@ def check_sensitivity(one: Tape, two: Tape, t: Ints) -> float:
 
 
 def check_billboard(one: Tape, two: Tape, t: Ints) -> None:
-    """With the releases fixed, nothing remembered and nobody else's action depends on the user."""
+    """Check that, releases fixed, neither memory nor others' actions depend on a user's data."""
     found = billboard_differences(one, two, t)
     expect(
         not found,
@@ -314,7 +318,7 @@ def check_billboard(one: Tape, two: Tape, t: Ints) -> None:
 
 
 def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
-    """What the differing users of rounds t changed although every release was the same."""
+    """Return in words all that the users of rounds t changed although all releases were equal."""
     found = []
     others = ~rounds_of(one, t)
     if not same(one.actions[others], two.actions[others]):
@@ -331,8 +335,7 @@ def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
 
 
 def same_but_for_one_user(one: Tape, two: Tape, *, people: int) -> bool:
-    """Whether personal memories differ in the rows of so many people at most, in every replica:
-    one where a person is replaced, none where people have one round."""
+    """Return True if personal memories differ for at most `people` people in every replica."""
     for a, b in zip(one.personal, two.personal, strict=True):
         for x, y in zip(a, b, strict=True):
             other = (x != y).reshape(*x.shape[:2], -1).any(axis=2)  # finite numbers alone
@@ -351,8 +354,8 @@ def _name(mechanism: object) -> str:
     return type(mechanism).__name__
 
 
-PRINTED = ("paper", "paper-fixed", "heuristic")
-"""Calibrations that are known not to keep what they claim."""
+UNPROVEN_CALIBRATIONS = ("paper", "paper-fixed", "heuristic")
+"""Calibrations whose noise need not give the claimed epsilon."""
 
 
 def check_agent(
@@ -360,33 +363,33 @@ def check_agent(
 ) -> tuple[str, ...]:
     r"""Raise `AssertionError` unless the agent keeps what its ledger promises on such problems::
 
-        certificate   the noise gives the claimed epsilon, unless it is a paper's calibration
-        replicas      six equal a lone one, a run of two and a run of three, difference 0.0
-        blocks        of rounds are played, fed and released as single rounds are
-        actions       are allowed by the spec and by masks, and contexts left as they are
-        copies        pickles and deep copies go on as the original
+        certificate   the noise gives the claimed epsilon, unless the calibration is a paper's
+        replicas      six equal runs of one, two and three, difference 0.0
+        blocks        actions, queries and releases are the same in blocks as in single rounds
+        actions       are allowed by the spec and by masks, and contexts are not changed
+        copies        pickles and deep copies continue as the original
         ledger        names every mechanism that is called
         sensitivity   the most extreme users move no mechanism's input by more than it says
         billboard     with all releases held fixed, nothing else depends on a user's data
         admission     no later step of a mechanism reads a datum that was not clipped
         noise         is added to the data, as large as the ledger says, and anew in every row
 
-    The last five are for agents whose ledger promises something. They are no proof, but an agent
-    that forgets a clip, a factor or a release rarely passes. The noise of sums is measured; other
-    kinds of mechanisms need a test of their own, and those of dpbandit have one.
+    The last five are for agents whose ledger promises privacy. They are no proof, but an agent
+    that forgets a clip, a factor or a release rarely passes. The noise of sums is measured; every
+    other kind of mechanism needs its own test, and those of dpbandit have one.
 
     Args:
         config: the agent's config.
         spec: a problem's public facts, as in `MyProblem().spec`; small ones take least time.
-        rounds: how many are played, at most; all that the agent does should happen in them.
+        rounds: largest number of rounds played; the agent should release at least once in them.
         tested: mechanisms of yours whose noise you have tested.
 
     Returns:
-        A line for each check, with what it found.
+        A line for each check, with its result.
 
     Raises:
         InputError: the agent does not fit the problem.
-        AssertionError: something is not as promised, or nothing was checked.
+        AssertionError: a promise is broken, or nothing was checked.
 
     >>> from dpbandit.agents import DPUCB
     >>> from dpbandit.specs.protocols import ContextualSpec
@@ -417,8 +420,8 @@ def check_agent(
 
 
 def check_certificate(config: Any, proof: Certificate) -> str:
-    """The noise buys what is claimed, unless it is a paper's that is not believed to."""
-    printed = getattr(config, "calibration", "certified") in PRINTED
+    """Check that the noise gives the claimed epsilon, but for unproven calibrations."""
+    printed = getattr(config, "calibration", "certified") in UNPROVEN_CALIBRATIONS
     proved = f"epsilon {proof.epsilon:.4g} at delta {proof.claimed_delta:.4g}"
     expect(printed or proof.holds, f"Expected the claim to hold, the noise buys {proved}.")
     return f"certificate: {proved}"
@@ -427,7 +430,7 @@ def check_certificate(config: Any, proof: Certificate) -> str:
 def _private(
     config: AgentConfig, spec: Spec, proof: Certificate, tested: tuple[type, ...]
 ) -> Iterator[str]:
-    """Of an agent that promises something."""
+    """Run the checks of an agent whose ledger promises privacy; yield a line for each."""
     swapped = [t for t in SWAPPED if t == EVERYBODY or int(t) < spec.horizon]
     largest, one = check_joint_dp(config, spec, swapped)
     yield f"ledger: names all of {len(set(map(id, one.mechanisms)))} mechanisms"
@@ -459,9 +462,11 @@ def _private(
 
 
 def check_admission(config: AgentConfig, spec: Spec) -> None:
-    """A query shows a first step; so of mechanisms that go on from there, two live runs with equal
-    seeds, one of which has every datum moved into its bounds before it is fed: all releases and
-    actions are the same, hence no later step reads a raw datum. (Sums are what was queried.)"""
+    """Check that mechanisms which compute more than sums never read a datum that is not clipped.
+
+    Two runs have equal seeds, and in one every datum is clipped before the call: all releases and
+    actions must be the same. (A query shows only the first step; for sums that is all.)
+    """
     users = extreme_users(spec, 8, seed=1)
     with np.errstate(all="ignore"):
         raw, clipped = (run(config, spec, users, admit=a, remember=False) for a in (None, admitted))
@@ -472,7 +477,7 @@ def check_admission(config: AgentConfig, spec: Spec) -> None:
 
 
 def same_to_rounding(one: Any, two: Any) -> bool:
-    """Whether two releases are equal to 1e-9, or both None."""
+    """Return True if two releases are equal to 1e-7, relatively, plus 1e-9, or both None."""
     if one is None or two is None:
         return one is two
     return np.allclose(one, two, rtol=1e-7, atol=1e-9, equal_nan=True)
@@ -482,28 +487,28 @@ _PROBLEM_REPLICAS = 6
 
 
 def check_problem(problem: Problem, *, rounds: int = 24) -> tuple[str, ...]:
-    """Raise `AssertionError` unless the problem keeps its contract; it is left as it was::
+    """Raise `AssertionError` unless the problem keeps its contract; the problem is not changed::
 
         shapes     contexts, rewards, data and regrets are as the spec says, and finite
-        seeds      decide everything, and another seed brings others
-        replicas   six equal a lone one, a run of two and a run of three, difference 0.0
-        copies     pickles and deep copies go on as the original
-        bounds     contexts and rewards lie within the spec's but for `most_outside` of them
+        seeds      decide everything, and other seeds bring other users
+        replicas   six equal runs of one, two and three, difference 0.0
+        copies     pickles and deep copies continue as the original
+        bounds     contexts and rewards lie in the spec's bounds but for a share `most_outside`
         regret     is oracle - expected, and where contexts have a best action, never below 0
-        rewards    are on average what is expected (statistical, false alarm 1e-8)
-        masks      allow enough actions, and public ones know nothing of the play
-        actions    what is no number, of the wrong shape or not there is refused
+        rewards    have the mean `expected` (statistical, false alarm 1e-8)
+        masks      allow enough actions, and public masks do not depend on actions
+        actions    NaN, wrong shapes and unavailable actions are refused
         hindsight  is finite, 0 where contexts have a best action; no fixed action beats the best
 
     Args:
-        problem: yours, with the arguments it is meant for.
-        rounds: how many are played, at most.
+        problem: a problem of yours, with its arguments.
+        rounds: largest number of rounds played.
 
     Returns:
-        A line for each check, with what it found.
+        A line for each check, with its result.
 
     Raises:
-        AssertionError: something is not as the contract says, in one sentence.
+        AssertionError: the problem breaks its contract; one sentence says how.
 
     >>> from dpbandit.envs import OJPricing
     >>> check_problem(OJPricing())[0]
@@ -511,12 +516,12 @@ def check_problem(problem: Problem, *, rounds: int = 24) -> tuple[str, ...]:
     """
     whole("rounds", rounds, 1)
     try:
-        return tuple(_found(problem, min(rounds, problem.spec.horizon)))
+        return tuple(_checks(problem, min(rounds, problem.spec.horizon)))
     except InputError as error:
         raise AssertionError(error) from error
 
 
-def _found(problem: Problem, rounds: int) -> Iterator[str]:
+def _checks(problem: Problem, rounds: int) -> Iterator[str]:
     spec: Spec = problem.spec
     six, after = _episode(problem, range(_PROBLEM_REPLICAS), rounds)
     named = "context, reward, expected, oracle, regret"
@@ -566,10 +571,10 @@ def _episode(
     action: Any = None,
     action_seed: int = 9,
 ) -> tuple[dict[str, Any], Problem]:
-    """What was shown and played, each (T, R, ...), and the problem that has done so.
+    """Play a copy of a problem; return contexts, actions and feedback (T, R, ...), and the copy.
 
-    Actions are uniformly random, or always `action` (R, ...). The problem is copied first, and half
-    way once more, by the name of a copy.
+    Actions are uniformly random, or always `action` (R, ...). `halfway` names a kind of
+    `copies_of`, which continues after half of the rounds.
     """
     mine, contexts, spec = copy.deepcopy(problem), [], problem.spec
     draw: Any = spec.uniform(Streams([(action_seed, seed) for seed in seeds]))
@@ -592,9 +597,9 @@ def _episode(
 
 
 def _compare_with_best(problem: Problem, six: dict[str, Any], best: Any) -> int:
-    """With how many fixed actions, where users do not depend on play and their means are known.
+    """Check that `best` earns most of some fixed actions; return the number of the others.
 
-    With none where they are not there at times.
+    No action is compared if users depend on actions, means are not known, or there are masks.
     """
     if problem.spec.masks != "none":
         return 0
@@ -627,7 +632,7 @@ def _check_bounds(episode: dict[str, Any], spec: Spec) -> None:
         rounds.append((one["context"], Step(**step)))
     for bound in spec.bounds():
         observed = rounds[spec.delay :] if bound.delayed else rounds
-        if not observed:  # all comes later than was played
+        if not observed:  # the delay exceeds the rounds played
             continue
         sizes = bound.size(np.array([bound.array(context, step) for context, step in observed]))
         share, most = ((sizes < bound.low) | (sizes > bound.high)).mean(), spec.most_outside
@@ -662,7 +667,7 @@ def _check_means(episode: dict[str, Any], spec: Spec) -> str:
 
 
 def _check_masks(problem: Problem, six: dict[str, Any], rounds: int) -> str:
-    """Public masks are the same whatever is played."""
+    """Check that public masks are the same whatever the actions; return a line about masks."""
     if problem.spec.masks == "public":
         other = _play(problem, range(_PROBLEM_REPLICAS), rounds, action_seed=10)
         expect(

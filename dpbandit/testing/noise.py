@@ -1,4 +1,4 @@
-"""Whether noise is what was paid for, and what each mechanism may be told."""
+"""Checks that noise is as large as the ledger says, and the admissible data of each mechanism."""
 
 from collections.abc import Iterator
 from functools import singledispatch
@@ -38,11 +38,11 @@ from dpbandit.specs import AgentConfig, Spec
 from dpbandit.testing.tapes import Tape, expect, extreme_users, run
 
 HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
-"""Their noise has heavier tails than a normal."""
+"""Spends of mechanisms whose noise has heavier tails than a normal law."""
 
 
 def first_stddev(sums: Any) -> float:
-    """Of the first release of a sum, in units: what its spend promises, computed anew."""
+    """Return the noise stddev of a sum's first release, in its units, that its spend promises."""
     spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
     if hasattr(sums, "honest"):  # noise of every device
         return float(S * getattr(sums, "person_norm", 1.0) / spend.mu / sums.honest**0.5)
@@ -69,7 +69,7 @@ def first_stddev(sums: Any) -> float:
 
 
 def nodes_of(sums: Any) -> tuple[float, int]:
-    """The squared norm of what a user is in, in noises, and how many the first release carries."""
+    """Return the squared column norm of a user, in noises, and the noises in the first release."""
     if not isinstance(sums, PrefixSum):
         return 1, 1
     noise: Any = sums._noise
@@ -84,19 +84,19 @@ def nodes_of(sums: Any) -> tuple[float, int]:
 
 @singledispatch
 def admitted(mechanism: Any, *datum: Any) -> tuple[Any, ...]:
-    """The same datum, but within bounds; what is no number is a public constant.
+    """Return the datum of a mechanism's call, clipped to bounds; NaN becomes a public constant.
 
-    A mechanism of yours that releases no sum is made known by a method `admissible(*datum)`, or by
-    `admitted.register`, a decorator of a function like this one.
+    For a mechanism of yours that releases no sum, define a method `admissible(*datum)`, or register
+    a function like this one by the decorator `admitted.register`.
     """
     name = type(mechanism).__name__
     if hasattr(mechanism, "admissible"):
         return mechanism.admissible(*datum)
     expect(
         mechanism.releases_sum,
-        f"Expected admitted.register to say what a {name} may be told.",
+        f"Expected admitted.register, or a method `admissible`, to clip the datum of a {name}.",
     )
-    return datum  # all that enters is its query, of which `noises` takes account
+    return datum  # a sum depends on its query alone, which `noises` subtracts
 
 
 @admitted.register(NoisyDescent)
@@ -139,10 +139,10 @@ def _(mechanism: NoisyVertex, *datum: Any) -> tuple[Any, ...]:
 
 
 def noises(tape: Tape) -> list[Floats]:
-    """What each release of a sum added to all that was fed to it, in its units.
+    """Return the noise of each release of a sum: the release minus all queries, in its units.
 
-    After a release a fading sum keeps its total times `fade`, a running sum keeps it whole, local
-    values keep nothing. Mechanisms that release something else have none to show.
+    After a release a fading sum keeps its total times `fade`, a running sum keeps its total, local
+    values keep nothing. Releases of mechanisms that are no sums are left out.
     """
     found: list[Floats] = []
     totals: dict[int, Any] = {}
@@ -158,10 +158,12 @@ def noises(tape: Tape) -> list[Floats]:
 
 
 def check_noise_knows_no_data(config: AgentConfig, spec: Spec) -> int:
-    """Two live runs with equal seeds and different users: release minus everything that was fed is
-    the same noise in both. So what `query` shows is what enters the sum, and neither the size of
-    the noise nor the number of draws depends on data; and it lasts. How many releases were
-    compared."""
+    """Check that noise does not depend on data; return the number of releases compared.
+
+    Two runs with equal seeds and different users have the same noise, releases minus all queries.
+    So a sum adds up queries, and neither the size nor the number of draws depends on data. In no
+    release is noise smaller than a hundredth of the first.
+    """
     with np.errstate(all="ignore"):
         tapes = [run(config, spec, extreme_users(spec, 4, seed), remember=False) for seed in (1, 2)]
         one, two = map(noises, tapes)
@@ -182,23 +184,25 @@ def check_noise_knows_no_data(config: AgentConfig, spec: Spec) -> int:
     return len(one)
 
 
-MOST = 500
-"""Coordinates whose noise is compared in pairs, of all rows alike."""
+MAX_COORDINATES = 500
+"""Largest number of coordinates whose noise is compared in pairs, spread evenly over all rows."""
 
 
 class Drawn(NamedTuple):
-    """The noise of one sum."""
+    """Noise of one sum, in two of its releases."""
 
     sums: Any
     first: Floats
-    """of its first release, (R, rows, ..), 6,000 numbers or more; of rows that have some then"""
+    """noise of the first release, (R, rows, ..), 6,000 numbers or more, without later rows"""
     last: Floats
-    """of a later one, in which all rows have some that ever do, (R, coordinates)"""
+    """noise of a later release, in which all rows have noise, (R, coordinates)"""
 
 
 def drawn_by(config: AgentConfig, spec: Spec) -> list[Drawn]:
-    """Of every noisy sum that one agent opens, in the order of their first releases: in one run for
-    those of as many numbers, which ends with the last of them."""
+    """Draw the noise of all noisy sums of an agent, in the order of their first releases.
+
+    Sums of the same size share a run, which ends with the last of their first releases.
+    """
     with np.errstate(all="ignore"):
         alone = run(config, spec, extreme_users(spec, 1, seed=7), remember=False)
         calls = releases_of_sums(alone)
@@ -228,7 +232,7 @@ def drawn_by(config: AgentConfig, spec: Spec) -> list[Drawn]:
 
 
 def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]]]:
-    """Of each sum: itself, the numbers of the calls that released, and their noises."""
+    """Return each sum of a tape with the numbers of its calls that released, and their noises."""
     found: dict[int, tuple[Any, list[int], list[Floats]]] = {}
     noise_tape = iter(noises(tape))
     for i, (sums, release) in enumerate(zip(tape.mechanisms, tape.releases, strict=True)):
@@ -240,28 +244,30 @@ def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]
 
 
 def _rows(noise: Floats, sums: Any) -> Floats:
-    """(R, rows, ..), of staggered rows only the first, which the others wait for."""
+    """Return noise as (R, rows, ..); of staggered rows only the first, which is released first."""
     rows = noise.reshape(len(noise), -1, *noise.shape[2:])
     return rows[:, :1] if isinstance(getattr(sums, "_noise", None), Staggered) else rows
 
 
 def _begun(noise: Floats, sums: Any) -> Floats:
-    """(R, rows, ..), of staggered rows those whose turn has come before the last round."""
+    """Return the noise of all rows, or of the staggered rows that begin before the last round."""
     process = getattr(sums, "_noise", None)
     return noise[:, : process.begun] if isinstance(process, Staggered) else noise
 
 
 def _leaves(spend: Any) -> Iterator[Any]:
-    """What a spend is made of, in the end."""
+    """Yield the spends without parts that a spend is composed of."""
     parts = getattr(spend, "parts", None)
     yield from [spend] if parts is None else [leaf for part in parts for leaf in _leaves(part)]
 
 
 def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:
-    """Statistical: the first release of each noisy sum, 6,000 numbers in all replicas (8,400 with
-    heavy tails), has, in units, the variance that the ledger's spend was computed from, for as many
-    nodes as a user is in; false alarm 6e-7 a sum (5 errors of the mean square), 10 % off in
-    variance is caught (asserted), with heavy tails 16 %."""
+    """Check that the first release of each noisy sum has the variance that its spend promises.
+
+    Statistical, on 6,000 numbers in all replicas (8,400 with heavy tails): false alarm 6e-7 a sum
+    (5 errors of the mean square); a variance that is 10 % off is caught (asserted), 16 % with heavy
+    tails.
+    """
     paid = [part for spend in ledger.spends for part in _leaves(spend)]
     for sums, noise, _ in drawn:
         note = sums.spend.note
@@ -278,12 +284,14 @@ def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:
 
 
 def check_rows(drawn: list[Drawn]) -> None:
-    """Statistical: arms, blocks and coordinates are uncorrelated in pairs, by their mean product in
-    its own standard errors; false alarm 1e-8 for all 20,000 pairs. A shared draw is 9 errors or
-    more: the difference of two rows would be free of noise. Of more than `MOST` coordinates they
-    are compared in equal steps."""
+    """Check that the noises of arms, blocks and coordinates are uncorrelated in pairs.
+
+    Statistical, by mean products in their standard errors: false alarm 1e-8 for all 20,000 pairs. A
+    shared draw, which would cancel in the difference of two rows, is 9 errors or more. At most
+    `MAX_COORDINATES` coordinates are compared, in equal steps.
+    """
     for sums, _, noise in drawn:
-        note, noise = sums.spend.note, noise[:, :: -(-noise.shape[1] // MOST)]
+        note, noise = sums.spend.note, noise[:, :: -(-noise.shape[1] // MAX_COORDINATES)]
         expect(noise.any(axis=0).all(), f"Expected noise in every coordinate of {note!r}.")
         product = noise.T @ noise / np.sqrt((noise**2).T @ noise**2)
         most = np.abs(np.triu(product, 1)).max()

@@ -1,4 +1,4 @@
-"""Worlds of people who come back, of whom one is replaced or stays away."""
+"""Worlds of people who return, in which one person is replaced or stays away."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from dpbandit.testing.tapes import World
 
 
 def with_other_people(spec: Any, world: World, other: World, t: Ints) -> tuple[World, Ints]:
-    """The world in which one person of each replica is replaced, and when she comes, (T, R).
+    """Replace one person of each replica; return the changed world, and a mask (T, R) of her slots.
 
-    She is who comes in round t (R,), or next. In the changed world she says what those say who come
-    then in `other`; where her pattern is private she leaves her first slot and every third, which
-    become empty, and takes the first empty one and every third.
+    The person is the first one who comes in round t (R,) or later. In the changed world she has the
+    contexts and answers of `other` in her slots. If her pattern of visits is private, she leaves
+    every third of her slots, from the first, and takes every third of the empty slots.
     """
     here = spec.person(world.context.reshape(-1, *spec.context_shape)).reshape(
         world.context.shape[:2]
@@ -37,7 +37,7 @@ def with_other_people(spec: Any, world: World, other: World, t: Ints) -> tuple[W
 
 
 def without_person(world: World, t: Ints) -> World:
-    """The world in which the slots t (T, R) of a person who returns are empty."""
+    """Return the world with a person's slots, a mask t (T, R), left empty."""
     context = world.context.copy()
     context[t] = 0.0
     context[t, 0] = NOBODY

@@ -1,4 +1,4 @@
-"""Users, worlds that differ in one of them, and runs with every call of a mechanism on tape."""
+"""Extreme users, worlds that differ in one user, and runs that record every mechanism call."""
 
 import io
 import pickle
@@ -19,11 +19,11 @@ from dpbandit.running.episode import BlockError, Episode, Served
 from dpbandit.specs import AgentConfig, Spec, Step, check_available, made_agent
 
 held = 0
-"""Expectations of this process that were met so far; a check that met none has checked nothing."""
+"""Number of expectations met so far in this process; a check that adds none has checked nothing."""
 
 
 def expect(holds: Any, sentence: str) -> None:
-    """Raise `AssertionError` with the sentence unless it holds."""
+    """Raise `AssertionError` with `sentence` unless `holds`; count the expectation if met."""
     global held
     if not holds:
         raise AssertionError(sentence)
@@ -31,26 +31,26 @@ def expect(holds: Any, sentence: str) -> None:
 
 
 def same(one: Any, two: Any) -> bool:
-    """Whether two arrays are equal, difference exactly 0; what is no number equals itself."""
+    """Return True if two arrays are exactly equal; NaN equals NaN."""
     one, two = np.asarray(one), np.asarray(two)
     return np.array_equal(one, two, equal_nan=one.dtype.kind in "fc" and two.dtype.kind in "fc")
 
 
 class World(NamedTuple):
-    """Users for T rounds and R replicas: contexts (T, R, ...) and what they answer."""
+    """Users for T rounds and R replicas: contexts (T, R, ...) and potential answers."""
 
     context: Any
     reward: Any
-    """(T, R, K), or with full information the data `(T, R, *datum_shape)`"""
+    """rewards of all actions, (T, R, K), or with full information data `(T, R, *datum_shape)`"""
     full: bool = False
-    """with full information, a context is the datum of the round before"""
+    """True with full information: a context is the datum of the previous round"""
     mask: Any = None
-    """(T, R, K), which actions are there, where they come and go"""
+    """mask of available actions, (T, R, K); None if all are always available"""
     public_mask: bool = False
-    """whether that is a schedule, which neighbours share"""
+    """True if masks are a public schedule, which neighbouring worlds share"""
 
     def swapped(self, t: Ints, other: "World", *, answers_only: bool = False) -> "World":
-        """The same users, but for those of rounds t (R,), or what they answer, from `other`."""
+        """Return the world with the users of rounds t (R,), or their answers, from `other`."""
         context, reward, r = self.context.copy(), self.reward.copy(), np.arange(len(t))
         reward[t, r] = other.reward[t, r]
         mask = self.mask
@@ -63,37 +63,38 @@ class World(NamedTuple):
         return self._replace(context=context, reward=reward, mask=mask)
 
     def answer(self, spec: Spec, t: int, action: Any) -> Any:
-        """What an agent is told that played `action` (R, ...) for the users of round t."""
+        """Return the answers of the users of round t to an agent's `action` (R, ...)."""
         if self.full:
             return self.reward[t]
         return spec.answer_to(self.reward[t], action)
 
     def of(self, first: int, last: int) -> "World":
-        """Some of the replicas."""
+        """Return the world with replicas `first` to `last` - 1 only."""
         mask = None if self.mask is None else self.mask[:, first:last]
         context, reward = self.context[:, first:last], self.reward[:, first:last]
         return self._replace(context=context, reward=reward, mask=mask)
 
     def until(self, rounds: int) -> "World":
-        """The first rounds."""
+        """Return the world with the first `rounds` rounds only."""
         mask = None if self.mask is None else self.mask[:rounds]
         return self._replace(context=self.context[:rounds], reward=self.reward[:rounds], mask=mask)
 
     def within_bounds(self) -> "World":
-        """The same users as numbers within [-1, 1], rewards within [0, 1]."""
+        """Return the world with contexts and data clipped to [-1, 1] and rewards to [0, 1]."""
         low = -1 if self.full else 0
-        context = np.nan_to_num(self.context).clip(-1, 1)  # of people two, and nobody
+        # where people return, their numbers are clipped, too: to 0, 1 and -1, which is nobody
+        context = np.nan_to_num(self.context).clip(-1, 1)
         reward = np.nan_to_num(self.reward).clip(low, 1)
         return self._replace(context=context, reward=reward)
 
     def masked(self, t: int) -> Any:
-        """The masks of round t, (R, K), or None."""
+        """Return the masks of round t, (R, K), or None."""
         return None if self.mask is None else self.mask[t]
 
 
 @cache
 def extreme_users(spec: Any, replicas: int, seed: int) -> World:
-    """Honest users, at the bounds, tiny, far beyond them, and users that are no numbers."""
+    """Draw users: some within the bounds, at them, tiny or far beyond, and some NaN or infinite."""
     rng = np.random.default_rng(seed)
     visit = getattr(spec, "visit", spec)
     T, R, K = spec.horizon, replicas, getattr(visit, "n_actions", 3)
@@ -116,16 +117,16 @@ def extreme_users(spec: Any, replicas: int, seed: int) -> World:
         person[odd] = rng.choice([np.nan, 0.5, -1e300, spec.people], size=odd.sum())
         context[..., 0] = person
     for shared in (context, reward):
-        shared.setflags(write=False)  # by all checks: agents must not write on what they are shown
+        shared.setflags(write=False)  # all checks share the arrays: no agent may write on them
     public = spec.masks == "public"
     mask = None if spec.masks == "none" else _masks(spec, replicas, 0 if public else seed)
     return World(context, reward, full, mask, public)
 
 
 def _masks(spec: Any, replicas: int, seed: int) -> Any:
-    """Of every round and replica, (T, R, K): half of the actions, and at least as many as must be.
+    """Draw masks (T, R, K) of about half of the actions, but at least as many as the spec needs.
 
-    Of the first seed, a public one, all replicas have the same.
+    Seed 0 draws a public schedule, the same for all replicas.
     """
     size, least = spec.mask_size
     uniforms = np.random.default_rng(seed).random((spec.horizon, replicas if seed else 1, size))
@@ -136,24 +137,24 @@ def _masks(spec: Any, replicas: int, seed: int) -> Any:
 
 
 def rounds_of(tape: Any, t: Ints) -> Ints:
-    """In which rounds the user comes who differs, (T, R): that of t (R,), or t itself."""
+    """Return a mask (T, R) of the differing user's rounds, given rounds (R,) or the mask as t."""
     return t if t.ndim == 2 else rows(len(tape.actions))[:, None] == t
 
 
 def rounds_of_calls(tape: Any) -> list[int]:
-    """In which round each call of a mechanism was made."""
+    """Return for each call of a mechanism the number of its round."""
     calls = np.arange(len(tape.queries))
     found: list[int] = (np.searchsorted(tape.marks, calls, "right") - 1).tolist()
     return found
 
 
 class Recorded:
-    """The users of a `World` as a problem, which asks nothing of what they show and say."""
+    """Problem made of the users of a `World`, without any check of their contexts and answers."""
 
     def __init__(self, spec: Spec, world: World, owner: str = "the agent", *, first: int = 0):
         self.spec = spec
         self.actions: list[Any] = []
-        """those of each round so far, (R, ...)"""
+        """actions of each round so far, (R, ...)"""
         self._owner, self._world, self._t = owner, world, first
         self._context = world.context.view()
         self._context.flags.writeable = False
@@ -161,28 +162,28 @@ class Recorded:
 
     @property
     def in_blocks(self) -> bool:
-        """True if users of several rounds can be served at once, as those of problems can."""
+        """True if users of several rounds can be served at once."""
         known = self.spec.n_arms is not None and not (self._world.full or self.spec.returning)
         return known and not self.spec.delay
 
     def context(self) -> Any:
-        """Contexts of the round, `(R, *context_shape)`."""
+        """Return the contexts of the current round, `(R, *context_shape)`."""
         return self._context[self._t]
 
     def contexts_ahead(self, most: int) -> Any:
-        """Contexts of the next rounds, at most so many, `(n, R, *context_shape)`."""
+        """Return the contexts of the next n <= `most` rounds, `(n, R, *context_shape)`."""
         return self._context[self._t : self._t + most]
 
     def mask(self) -> Any:
-        """Masks of the round, (R, K)."""
+        """Return the masks of the current round, (R, K), or None."""
         return self._world.masked(self._t)
 
     def masks_ahead(self, most: int) -> Any:
-        """Masks of the next rounds, (n, R, K)."""
+        """Return the masks of the next n <= `most` rounds, (n, R, K)."""
         return self._world.mask[self._t : self._t + most]
 
     def step(self, action: Any) -> Step:
-        """Check the action, and answer it, or what was played `delay` rounds before."""
+        """Check the actions (R, ...) of a round; return the answers to those `delay` rounds ago."""
         self._check(action, len(self._nothing), self._world.masked(self._t))
         self.actions.append(np.array(action))
         self._t += 1
@@ -193,7 +194,7 @@ class Recorded:
         return Step(answer, self._nothing, self._nothing, self._nothing)
 
     def steps(self, action: Any) -> Step:
-        """Answer the actions (n, R) of n rounds."""
+        """Check the actions (n, R) of n rounds; return their answers."""
         rounds = slice(self._t, self._t + len(action))
         mask = None if self._world.mask is None else self._world.mask[rounds]
         mask = None if mask is None else mask.reshape(-1, mask.shape[-1])
@@ -215,8 +216,10 @@ class Recorded:
 
 
 def serve(episode: Episode, most: int = 1) -> Served:
-    """`episode.serve(most)`; raises `AssertionError` if the agent writes on a context, or plays a
-    round of a block otherwise than alone."""
+    """Call `episode.serve(most)`; raise `AssertionError` for a fault of the agent.
+
+    Faults are writing on a context, and playing a round of a block otherwise than a single round.
+    """
     try:
         return episode.serve(most)
     except BlockError as error:
@@ -228,8 +231,10 @@ def serve(episode: Episode, most: int = 1) -> Served:
 
 
 def played_on(agent: Any, spec: Spec, world: World, first: int, last: int) -> list[Any]:
-    """Let a running agent play rounds `first` to `last` - 1, in single rounds and in blocks, with
-    answers at once; returns its actions, (R, ...) each."""
+    """Let a running agent play rounds `first` to `last` - 1 without delay; return its actions.
+
+    There is one array (R, ...) for each round. Single rounds and blocks alternate.
+    """
     problem = Recorded(replace(spec, delay=0), world, type(agent).__name__, first=first)
     episode = episode_of(problem, agent, world)
     for _ in by_turns(episode, last - first):
@@ -238,15 +243,15 @@ def played_on(agent: Any, spec: Spec, world: World, first: int, last: int) -> li
 
 
 def episode_of(problem: Any, agent: Any, world: World, *, blocks: bool = True) -> Episode:
-    """An episode of recorded users, whose numbers are not looked at."""
+    """Make an episode of recorded users, without checks of contexts and answers."""
     replicas = world.context.shape[1]
-    streams = Streams([0])  # for the rows that are asked alone
+    streams = Streams([0])  # for `Episode`'s checks of single rows
     how: dict[str, Any] = {"blocks": blocks, "checked": 0, "shortest_block": 2}
     return Episode(problem, agent, replicas, streams, **how)
 
 
 def by_turns(episode: Episode, rounds: int) -> Iterator[Served]:
-    """Serve so many rounds: a single one, a block as long as can be, a single one, and so on."""
+    """Serve `rounds` rounds: a single one, the longest possible block, a single one, and so on."""
     most = 1
     while (left := rounds - episode.served) > 0:
         yield (served := serve(episode, min(most, left)))
@@ -257,39 +262,40 @@ class Calls(NamedTuple):
     """Calls of mechanisms, in order."""
 
     queries: list[Any]
-    """what each fed to its mechanism, (R, ...)"""
+    """query of each call, (R, ...)"""
     mechanisms: list[Mechanism]
     releases: list[Any]
-    """None where none was due"""
+    """release of each call, None without one"""
 
 
 class Clock:
-    """In which round each call of a mechanism is made: of calls of one mechanism while a block is
-    learned from, the first is for its first round, and so on."""
+    """Counter of the round of each mechanism call.
+
+    While a block is learned from, a mechanism's first call is for the block's first round, and so
+    on.
+    """
 
     def __init__(self) -> None:
         self.rounds: list[int] = []
-        """of every call so far"""
+        """round of every call so far"""
         self._first, self._last = 0, 0
         self._calls: dict[int, int] = {}
 
     def start(self, first: int, rounds: int) -> None:
-        """Say that rounds from `first` on are learned from now."""
+        """Begin a block of `rounds` rounds, from round `first`, that is learned from now."""
         self._first, self._last, self._calls = first, first + rounds - 1, {}
 
     def tick(self, mechanism: Mechanism) -> None:
-        """Note a call."""
+        """Record the round of a mechanism's call."""
         place = self._calls.get(id(mechanism), 0)
         self._calls[id(mechanism)] = place + 1
         self.rounds.append(min(self._first + place, self._last))
 
 
 class Tape(NamedTuple):
-    """One run: calls of mechanisms by rounds, actions, and what was remembered each time that the
-    agent had learned.
+    """Record of one run: mechanism calls by rounds, actions, and memories after each learning.
 
-    `marks` are the calls made by the time each user was learned from, the first of them 0: before
-    user 1.
+    `marks` are the numbers of calls made when 0, 1, ... users had been learned from.
     """
 
     marks: list[int]
@@ -298,17 +304,17 @@ class Tape(NamedTuple):
     releases: list[Any]
     actions: Any
     memories: list[bytes]
-    """digests, see `memory`"""
+    """digests of the agent's memory after each learning, see `memory`"""
     personal: list[list[Any]]
-    """what was remembered of people for themselves, arrays (R, N, ...), each time"""
+    """personal memories (R, N, ...) of N people after each learning"""
     order: list[int] | None = None
-    """place on the tape of each call in the order in which they were made; None for the same"""
+    """place on the tape of each call, in the order in which calls were made; None for 0, 1, ..."""
     blocks: int = 0
     """number of rounds that were played in blocks"""
     ledger: Ledger | None = None
-    """the agent's"""
+    """ledger of the agent"""
     controls: Sequence[tuple[Mechanism, int, Any]] = ()
-    """mechanism, place and value of every argument of a call that may not depend on data"""
+    """mechanism, place and value of every argument of a call that must not depend on data"""
 
 
 def run(
@@ -324,12 +330,12 @@ def run(
     remember: bool = True,
     calls: int | None = None,
 ) -> Tape:
-    """Play `world`, recording mechanisms; with `replay`, its releases are handed out again.
+    """Play `world` and record all calls of mechanisms; with `replay`, return its releases instead.
 
-    Single rounds and blocks come by turns, where the agent plays blocks and these are wanted. What
-    the agent remembers is recorded, too, unless that is not asked for: it takes longest; nor need
-    calls of mechanisms be. A run of so many `calls` ends with the last, before the agent makes
-    anything of it.
+    With `blocks`, single rounds and blocks alternate if the agent can play blocks. Memory is
+    recorded unless `remember` is False, which saves most of the time; calls, unless `record` is
+    False. A run of `calls` calls ends with the last, before the agent uses its release. `admit`, if
+    any, clips each datum.
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
     """
@@ -362,7 +368,7 @@ def run(
 
 
 def in_rounds(calls: Calls, clock: Clock) -> tuple[Calls, list[int] | None]:
-    """The calls by rounds, and the place of each there; None where that is how they were made."""
+    """Sort calls by rounds; return them with the place of each, None if they were in order."""
     rounds = np.array(clock.rounds, dtype=np.int64)
     if (np.diff(rounds) >= 0).all():
         return calls, None
@@ -373,7 +379,7 @@ def in_rounds(calls: Calls, clock: Clock) -> tuple[Calls, list[int] | None]:
 
 @contextmanager
 def short_blocks() -> Iterator[None]:
-    """Streams draw few numbers ahead: no value changes, and short runs take half the time."""
+    """Let streams draw few numbers ahead: no value changes, and short runs take half the time."""
     usual = random_streams._VALUES_AHEAD
     random_streams._VALUES_AHEAD = 32
     try:
@@ -383,7 +389,7 @@ def short_blocks() -> Iterator[None]:
 
 
 class _LastCall(BaseException):
-    """No more was asked for."""
+    """Signal that a run has made the requested number of calls."""
 
 
 @contextmanager
@@ -393,16 +399,16 @@ def recording(
     most: int | None = None,
     clock: Clock | None = None,
 ) -> Iterator[Calls]:
-    """Watch the calls of mechanisms, and hand out the `releases` of `replay`, where there is one.
+    """Record the calls of mechanisms; with `replay`, replace their releases by those of `replay`.
 
-    `admit`, told the mechanism and its datum, says what is fed in place of the datum; the last of
-    `most` calls raises. A block counts as so many calls, of which the last may release.
+    `admit`, a function of a mechanism and its datum, replaces the datum. The last of `most` calls
+    raises. A block of rounds counts as many calls, of which the last may release.
     """
     original, several, calls = Mechanism.__call__, Mechanism.several, Calls([], [], [])
     order = getattr(replay, "order", None)
 
     def note(mechanism: Mechanism, query: Any, release: Any) -> Any:
-        """Record a call; returns what is handed out."""
+        """Record a call; return its release, or the replayed one."""
         if replay is not None:
             released, place = release is not None, len(calls.releases)
             release = replay.releases[place if order is None else order[place]]
@@ -453,17 +459,19 @@ def recording(
 
 
 def memory(agent: Any) -> tuple[bytes, list[Any]]:
-    """A digest of all that an agent remembers outside its mechanisms, and, as it is, what it
-    remembers of people for themselves."""
+    """Return a digest of an agent's memory outside mechanisms, and its personal memories.
+
+    Personal memories, of people for themselves, are arrays and not part of the digest.
+    """
     personal: list[Any] = []
 
     class Pickler(pickle.Pickler):
-        def reducer_override(self, item: Any) -> Any:  # not asked for numbers, lists and the like
+        def reducer_override(self, item: Any) -> Any:  # not called for numbers, lists and the like
             kinds = type(item).__mro__  # isinstance of an ABC takes long
             if PersonalMemory in kinds:
                 personal.append(item.everybody())
                 return str, ("personal memory",)
-            if Draws in kinds:  # the first replica's generator is as far as all of them
+            if Draws in kinds:  # all replicas' generators are as far as the first
                 return dict, ({**vars(item), "_laws": item._laws[0]},)
             if Mechanism in kinds:
                 return tuple, (("mechanism", *item.public),)

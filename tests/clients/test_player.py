@@ -279,7 +279,7 @@ def test_another_config_or_environment_is_refused_and_uses_nothing_up(state):
         (lambda path, _: changed(path, b"_any_arm", b"_odd_arm"), "was changed"),
         (lambda path, _: changed(path, b'"numpy": "', b'"numpy": "9'), "was changed"),
         (lambda path, _: changed(path, b'"ticket": "', b'"ticket": "/'), "something else"),
-        (another("_FORMAT", 5), "of this format, which is 4 there and 5 here"),
+        (another("_FORMAT_VERSION", 6), "of this format, which is 5 there and 6 here"),
         (another("_program", lambda: {"dpbandit": "0"}), "of this program"),
     ],
 )
@@ -416,5 +416,5 @@ def test_who_counts_on_its_own_actions_is_told_no_others_and_asked_once():
     assert played(counts, same).certificate.holds
     for told, asked in ((another, 1), (same, 2)):
         assert played(sums, told, asked).certificate.holds
-        with pytest.raises(InputError, match=r"which action was played, .* a loop that asks again"):
+        with pytest.raises(InputError, match=r"which action was played, .* calls act twice"):
             played(counts, told, asked)
