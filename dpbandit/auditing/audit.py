@@ -69,8 +69,7 @@ from dpbandit.running.resolve import AnyAgent, AnyProblem, resolve_agent, resolv
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import AgentConfig, Spec, made_agent
 
-_SEARCH_RUNS = 16
-"""Runs of each candidate user, in the search for the pair that moves a mechanism most."""
+_SEARCH_RUNS = 16  # of each candidate user
 
 
 def pairs(config: AgentConfig, spec: Spec, seed: int) -> list[Pair]:
@@ -276,7 +275,7 @@ _CHUNK_RUNS = 500
 _DEFAULT_HORIZON = 40
 """Rounds of an environment that is no spec, if `horizon` is not given."""
 _MAX_PILOT_RUNS = 160
-"""Runs of each world that choose the pair, on seeds of their own; at most a tenth of `runs`."""
+"""Largest number of runs of each world that choose the pair; at most a tenth of `runs`."""
 _MAX_TRAINING_RUNS = 5000
 _STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}
 
@@ -535,10 +534,7 @@ def _best_pair(
     seed: int,
     advance: Callable[[int], None],
 ) -> tuple[Pair, Ends]:
-    """Return the pair whose worlds learned scores separate best, and its public contributions.
-
-    Scores are learned on one half of the pilot's runs and compared on the other.
-    """
+    """Return the pair whose worlds learned scores separate best in a pilot, and its public ends."""
     found = []
     for pair in candidates:
         ends = public_ends(config, spec, pair, seed) if view == "released" else []

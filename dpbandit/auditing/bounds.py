@@ -40,9 +40,8 @@ from dpbandit.privacy import Ledger, curves
 _THRESHOLDS = expit(np.linspace(-8, 8, 129))
 """Quantiles of the pooled scores that are tried as thresholds."""
 _CHOICE_CAUTION = 20
-"""Divisor of `failure` while thresholds are chosen, because the best of many rates is lucky.
-
-Only power depends on it: between 4 and 250, bounds of epsilon differ by at most a tenth."""
+"""Divisor of `failure` while thresholds are chosen, as the best of many rates is lucky; only power
+depends on the divisor: between 4 and 250, bounds of epsilon differ by at most a tenth."""
 _MAX_EPSILON = 700.0
 """Epsilon from which on nothing is claimed, because e^epsilon overflows."""
 _CURVE_POINTS = 24

@@ -173,9 +173,7 @@ class Bits:
 
 
 def log_order(scores: Floats, chosen: Ints) -> Floats:
-    """Return log P that Gumbel noise of scale 1 ranks `chosen` (R, k) first, in this order.
-
-    Entries of -1 are no choice. The result has shape (R,).
+    """Return log P (R,) that Gumbel noise of scale 1 ranks `chosen` (R, k), but for -1, in order.
 
     >>> log_order(np.log([[1.0, 2.0, 3.0]]), np.array([[2, 0]])).round(6) == np.log(1 / 6).round(6)
     array([ True])

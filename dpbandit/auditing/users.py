@@ -133,10 +133,9 @@ def full_information(users: Sequence[User], delay: int) -> World:
 
 
 def twin(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Swap the halves of `values` (2 R, ...), so that each run gets the value of its twin.
+    """Swap the halves of `values` (2 R, ...): each run gets the value of its twin.
 
-    A run and its twin, in the other world, share their noise: they are alike until the differing
-    user's round is learned from.
+    A run and its twin in the other world share their noise until the differing round.
     """
     return np.roll(values, len(values) // 2, axis=0)
 
@@ -158,7 +157,7 @@ _MAX_AXES = 8
 _RANDOM_DIRECTIONS = 4
 
 
-def search_directions(dim: int, rng: np.random.Generator) -> list[tuple[str, Floats]]:
+def directions(dim: int, rng: np.random.Generator) -> list[tuple[str, Floats]]:
     """Return named directions (dim,): plus and minus axes and diagonal, and four random ones."""
     axes = np.unique(np.linspace(0, dim - 1, min(dim, _MAX_AXES)).round().astype(int))
     found = [(f"e_{i + 1}", np.eye(dim)[i]) for i in axes] + [("diagonal", np.ones(dim))]
@@ -204,21 +203,17 @@ class ContextUsers:
         later, background = random_round(T, rng), self._background(x)
         high, low, *turns = self._answers.values()
         one, two = turns or (high, low)
-        ends = self._spec.answers
+        ends, factor = self._spec.answers, _OUT_OF_BOUNDS_FACTOR
         width = ends[-1] - ends[0]
-        far = Always(self._constant_answer(ends[-1] + _OUT_OF_BOUNDS_FACTOR * width))
-        deep = Always(self._constant_answer(ends[0] - _OUT_OF_BOUNDS_FACTOR * width))
+        far = Always(self._constant_answer(ends[-1] + factor * width))
+        deep = Always(self._constant_answer(ends[0] - factor * width))
         for note, first, second in (
             ("context from x to -x", (x, high), (-x, high)),
             ("context from e_1 to -e_1", (edge, high), (-edge, high)),
             ("reward from high to low", (x, high), (x, low)),
             ("context turned by 60 degrees, reward from high to low", (x, high), (y, low)),
             ("rewards by turns of the arms, the other way round", (x, one), (x, two)),
-            (
-                "context from x to -x beyond the bounds",
-                (_OUT_OF_BOUNDS_FACTOR * x, far),
-                (-_OUT_OF_BOUNDS_FACTOR * x, far),
-            ),
+            ("context from x to -x beyond the bounds", (factor * x, far), (-factor * x, far)),
             ("reward from above the bounds to below", (x, far), (x, deep)),
         ):
             worlds = background.with_user(0, *first), background.with_user(0, *second)
@@ -238,9 +233,7 @@ class ContextUsers:
         # Contexts at the bound in many directions, rewards high, low and by turns of the arms.
         #
         # Where arms have rows of their own, these also point one way and the other by turns
-        contexts = [
-            (note, self._at_the_bound(v)) for note, v in search_directions(self._spec.dim, rng)
-        ]
+        contexts = [(note, self._at_the_bound(v)) for note, v in directions(self._spec.dim, rng)]
         if self._rows:
             contexts += [(f"{note} by turns of the rows", _by_turns(x)) for note, x in contexts]
         return [
@@ -285,7 +278,6 @@ class ContextUsers:
         return found
 
     def _constant_answer(self, value: float) -> Floats:
-        """Return an answer all of whose entries are `value`."""
         return np.full(self._spec.datum_shape or (), value)
 
     def _silence(self) -> Floats:
@@ -357,7 +349,7 @@ class AdviceUsers:
         # Losses of 0 and 1 in many directions: of one expert, of all but one, of all, none, some
         return [
             self._user(note, 1.0 * np.where(v == 0, v.sum() < 0, v > 0))
-            for note, v in search_directions(self._spec.n_actions, rng)
+            for note, v in directions(self._spec.n_actions, rng)
         ]
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
@@ -412,7 +404,7 @@ class DataUsers:
     def candidates(self, rng: np.random.Generator) -> list[User]:
         found = [
             self._user(note, self._public(self._far(v)))
-            for note, v in search_directions(prod(self._spec.loss.datum_shape), rng)
+            for note, v in directions(prod(self._spec.loss.datum_shape), rng)
         ]
         return found + ([] if self._data else [*self._values(1.0)])
 

@@ -40,10 +40,7 @@ class Listener(Protocol):
         ...
 
     def ratios(self) -> Floats | None:
-        """Return log P_other - log P_own of all releases (2 R, p); None before the differing round.
-
-        P_own is the law in a run's own world, P_other in the other world.
-        """
+        """Return log-ratios (2 R, p) of releases, other world to own; None without her round."""
         ...
 
 

@@ -204,7 +204,6 @@ def _contains(observation: Any, space: spaces.Space[Any]) -> bool:
 
 
 def _length(space: spaces.Space[Any]) -> int:
-    """Return the number of entries of a flat observation."""
     parts = _parts(space)
     if parts is None:
         raise InputError(

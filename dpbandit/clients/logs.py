@@ -550,7 +550,6 @@ def record(
 
 
 def _uniform_lists(spec: ListSpec, items: Any, clicks: Any, **recorded: Any) -> LoggedLists:
-    """Make the log of uniformly random lists."""
     N, m = spec.n_items, spec.length
     # k items can be drawn, in order, in N (N - 1) ... (N - k + 1) ways
     prefix = [1 / prod(range(N - k, N + 1)) for k in range(m)]

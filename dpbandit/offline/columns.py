@@ -99,10 +99,7 @@ def doubles(listed: Any) -> Floats:
 
 
 def first_odd(listed: Any, allowed: Sequence[float] | None = None) -> Any:
-    """Return the first entry that is no number or not `allowed`, for a message; None if all are.
-
-    Words that are no numbers come first.
-    """
+    """Return an entry that is no number or not `allowed`, the words first; None if all are."""
     entries = listed.tolist() if hasattr(listed, "tolist") else list(listed)
     words = [entry for entry in entries if isinstance(entry, str) and not is_number(entry)]
     for entry in [*words, *entries]:

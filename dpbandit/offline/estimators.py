@@ -140,10 +140,7 @@ def blocks_of(n: int) -> Parts:
 
 
 def ridge(features: Floats, group: Ints, groups: int, target: Floats, parts: Parts) -> Floats:
-    """Fit ridge regressions of `target` on `features` (n, d), one per part and group, penalty 1.
-
-    Returns their coefficients, (parts, groups, d).
-    """
+    """Fit a ridge regression, penalty 1, per part and group; return theta (parts, groups, d)."""
     d = features.shape[1]
     gram, correlation = (
         np.zeros((parts.number * groups, d, d)),

@@ -134,10 +134,7 @@ def bootstrap(terms: Terms, alpha: float, seed: int) -> tuple[float, float]:
 
 
 def empirical_bernstein(stakes: Stakes, alpha: float, w_max: float) -> tuple[float, float]:
-    """Return (low, high) for weighted rewards in [0, w_max], valid for any n.
-
-    Maurer and Pontil, COLT 2009, Theorem 4, applied from either side.
-    """
+    """Return an interval for any n by Maurer and Pontil, COLT 2009, Theorem 4, from either side."""
     n, x = len(stakes.up), stakes.up
     if n < 2:
         return 0.0, 1.0

@@ -300,7 +300,6 @@ def _length(terms: Floats) -> float:
 
 
 def _certificate(config: AgentConfig, spec: ContextualSpec) -> Certificate:
-    """Return the certificate of the agent made for `spec`."""
     epsilon = getattr(config, "epsilon", None)
     claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
     ledger = made_agent(config, spec, Streams([0])).ledger

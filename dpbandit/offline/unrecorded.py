@@ -331,10 +331,7 @@ class Propensities:
         return np.asarray(self.theta + step.reshape(-1, *self._shape))
 
     def imbalance(self, pi: Floats) -> float:
-        """Return the largest distance of weighted means of features to their means, in stddevs.
-
-        Weights are inverse propensities, over the rows of each arm that the policy `pi` plays.
-        """
+        """Return the largest error, in stddevs, of features' means weighted by 1 / propensity."""
         weight, most = 1 / self.of_logged(), 0.0
         for arm in np.flatnonzero(pi.any(axis=0)).tolist():
             w = np.where(self._action == arm, weight, 0)
@@ -409,10 +406,7 @@ class Sums(NamedTuple):
         return np.minimum(found, len(self.levels) - 1)
 
     def weighted(self, level: Ints, above: Floats, below: Floats) -> Floats:
-        """Return the sums (B,) of c R r, where R is `above` or `below` on that side of a level.
-
-        At the level itself R is such that its mean is 1; all arguments have shape (B,).
-        """
+        """Return sums (B,) of c R r, R being `above` or `below` a level (B,) and of mean 1."""
         at, t = np.arange(len(self.c)), self.levels[level]
         over = self.cr[at, level] - t * self.c[at, level]
         under = self.cr[:, -1] - t * self.c[:, -1] - over

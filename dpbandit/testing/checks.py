@@ -139,10 +139,7 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
 
 
 def check_blind(config: AgentConfig, spec: Spec) -> None:
-    """Check that an agent acts alike whatever the context, if it claims not to read contexts.
-
-    Such an agent is `blind`, or its ledger says that it reads nothing.
-    """
+    """Check that an agent which is `blind`, or whose ledger reads nothing, ignores contexts."""
     world, other = (extreme_users(spec, 3, seed).within_bounds() for seed in (7, 8))
     agent = made_agent(config, spec, Streams(range(3)))
     reads_nothing = agent.ledger.notion.reads == "nothing"
@@ -217,10 +214,7 @@ def check_joint_dp(
     swapped: Collection[int | str] = SWAPPED,
     replicas: int = REPLICAS,
 ) -> tuple[float, Tape]:
-    """Check sensitivity and billboard for each user in `swapped`; raise if either fails.
-
-    Returns the largest move of an input, over its sensitivity, and the tape of the first world.
-    """
+    """Check sensitivity and billboard; return the largest move over sensitivity, and a tape."""
     one, two, t = two_worlds(config, spec, swapped, replicas)
     largest = check_sensitivity(one, two, t)
     check_billboard(one, two, t)

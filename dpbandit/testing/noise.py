@@ -160,9 +160,8 @@ def noises(tape: Tape) -> list[Floats]:
 def check_noise_knows_no_data(config: AgentConfig, spec: Spec) -> int:
     """Check that noise does not depend on data; return the number of releases compared.
 
-    Two runs with equal seeds and different users have the same noise, releases minus all queries.
-    So a sum adds up queries, and neither the size nor the number of draws depends on data. In no
-    release is noise smaller than a hundredth of the first.
+    Two runs with equal seeds and different users must have the same noise, releases minus all
+    queries. In no release may noise be smaller than a hundredth of the first.
     """
     with np.errstate(all="ignore"):
         tapes = [run(config, spec, extreme_users(spec, 4, seed), remember=False) for seed in (1, 2)]
@@ -199,10 +198,7 @@ class Drawn(NamedTuple):
 
 
 def drawn_by(config: AgentConfig, spec: Spec) -> list[Drawn]:
-    """Draw the noise of all noisy sums of an agent, in the order of their first releases.
-
-    Sums of the same size share a run, which ends with the last of their first releases.
-    """
+    """Draw the noise of all noisy sums of an agent, in one run for all sums of the same size."""
     with np.errstate(all="ignore"):
         alone = run(config, spec, extreme_users(spec, 1, seed=7), remember=False)
         calls = releases_of_sums(alone)
@@ -264,9 +260,8 @@ def _leaves(spend: Any) -> Iterator[Any]:
 def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:
     """Check that the first release of each noisy sum has the variance that its spend promises.
 
-    Statistical, on 6,000 numbers in all replicas (8,400 with heavy tails): false alarm 6e-7 a sum
-    (5 errors of the mean square); a variance that is 10 % off is caught (asserted), 16 % with heavy
-    tails.
+    Statistical, 6,000 numbers (8,400 with heavy tails): false alarm 6e-7 a sum, 5 standard errors;
+    a variance that is 10 % off is caught (asserted), 16 % with heavy tails.
     """
     paid = [part for spend in ledger.spends for part in _leaves(spend)]
     for sums, noise, _ in drawn:
@@ -286,9 +281,8 @@ def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:
 def check_rows(drawn: list[Drawn]) -> None:
     """Check that the noises of arms, blocks and coordinates are uncorrelated in pairs.
 
-    Statistical, by mean products in their standard errors: false alarm 1e-8 for all 20,000 pairs. A
-    shared draw, which would cancel in the difference of two rows, is 9 errors or more. At most
-    `MAX_COORDINATES` coordinates are compared, in equal steps.
+    Statistical, by mean products in standard errors: false alarm 1e-8 for all 20,000 pairs. A
+    shared draw, which would cancel in the difference of two rows, is 9 errors or more.
     """
     for sums, _, noise in drawn:
         note, noise = sums.spend.note, noise[:, :: -(-noise.shape[1] // MAX_COORDINATES)]

@@ -216,10 +216,7 @@ class Recorded:
 
 
 def serve(episode: Episode, most: int = 1) -> Served:
-    """Call `episode.serve(most)`; raise `AssertionError` for a fault of the agent.
-
-    Faults are writing on a context, and playing a round of a block otherwise than a single round.
-    """
+    """Call `episode.serve(most)`; raise `AssertionError` if blocks differ or contexts change."""
     try:
         return episode.serve(most)
     except BlockError as error:
@@ -231,10 +228,7 @@ def serve(episode: Episode, most: int = 1) -> Served:
 
 
 def played_on(agent: Any, spec: Spec, world: World, first: int, last: int) -> list[Any]:
-    """Let a running agent play rounds `first` to `last` - 1 without delay; return its actions.
-
-    There is one array (R, ...) for each round. Single rounds and blocks alternate.
-    """
+    """Let an agent play rounds `first` to `last` - 1 without delay; return all actions (R, ...)."""
     problem = Recorded(replace(spec, delay=0), world, type(agent).__name__, first=first)
     episode = episode_of(problem, agent, world)
     for _ in by_turns(episode, last - first):
@@ -269,11 +263,7 @@ class Calls(NamedTuple):
 
 
 class Clock:
-    """Counter of the round of each mechanism call.
-
-    While a block is learned from, a mechanism's first call is for the block's first round, and so
-    on.
-    """
+    """Counter of rounds of mechanism calls; in a block, a mechanism has one call per round."""
 
     def __init__(self) -> None:
         self.rounds: list[int] = []
@@ -459,10 +449,7 @@ def recording(
 
 
 def memory(agent: Any) -> tuple[bytes, list[Any]]:
-    """Return a digest of an agent's memory outside mechanisms, and its personal memories.
-
-    Personal memories, of people for themselves, are arrays and not part of the digest.
-    """
+    """Return a digest of an agent's shared memory, and its personal memories (R, N, ...)."""
     personal: list[Any] = []
 
     class Pickler(pickle.Pickler):
