@@ -276,7 +276,7 @@ _DEFAULT_HORIZON = 40
 """Rounds of an environment that is no spec, if `horizon` is not given."""
 _MAX_PILOT_RUNS = 160
 """Largest number of runs of each world that choose the pair; at most a tenth of `runs`."""
-_MAX_TRAINING_RUNS = 5000
+_MAX_TRAINING_RUNS = 5000  # or a quarter of all runs, if that is less
 _STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}
 
 
@@ -427,8 +427,8 @@ def audit_views(
     """Audit anything that can be sampled on two neighbouring data sets, such as a mechanism.
 
     Args:
-        sample: see `Sampler`; with `jobs` > 1 it has to be picklable.
-        claim: what is tested.
+        sample: function that plays runs, see `Sampler`; has to be picklable with `jobs` > 1.
+        claim: the claim to be tested.
         runs: number of runs of each world, >= 400.
         seed: see `audit`.
         failure: see `audit`.

@@ -232,7 +232,7 @@ _NOISE_REACH = 40.0
 """Scales after which integrals over a noise are cut off; beyond, its probability is < 1e-17."""
 _MAX_SCORE_GAP = 800.0
 """Largest distance, in scales, of a score to the best one; beyond, its probability underflows."""
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)  # on [-1, 1], scaled to each piece
 
 
 @dataclass(frozen=True)

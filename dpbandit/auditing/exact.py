@@ -60,7 +60,7 @@ _MAX_LOG_RATIO = 700.0
 """Log-ratio of a release that is impossible in one of the worlds."""
 _MAX_CANDIDATES = 256
 """Candidates above which draws get no exact score; covers of sets have thousands of experts."""
-_MIN_PROBABILITY = 1e-300
+_MIN_PROBABILITY = 1e-300  # integrals below would have no logarithm
 _PIECE_ENDS = np.concatenate([np.arange(-8.0, 8.5, 0.5), [16.0, 40.0]])
 _PIECE_ENDS = np.unique(
     np.concatenate([-_PIECE_ENDS, _PIECE_ENDS])

@@ -1,4 +1,4 @@
-"""Users of audits who come back."""
+"""Users of audits of problems whose people return."""
 
 from collections.abc import Iterator, Sequence
 

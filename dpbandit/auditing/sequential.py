@@ -36,14 +36,14 @@ MIN_BLOCK_PAIRS = 50
 """Pairs of the first block, which is only learned from; least number of pairs in a block."""
 BLOCK_GROWTH = 0.25
 """Pairs of a block, as a share of all pairs before the block."""
-_CUT_QUANTILES = np.linspace(0.02, 0.98, 33)
+_CUT_QUANTILES = np.linspace(0.02, 0.98, 33)  # of pooled scores, tried as thresholds
 _STAKES: Floats = np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5])
 """Candidate stakes lambda, in units of the largest admissible stake 1 / (e^epsilon + delta)."""
 _STAKE_DISCOUNT = 0.7
 """Factor on the stake that would have won most in the past, because the best of many was lucky."""
 _TESTED_LEVELS = np.linspace(0.05, 2.0, 40)
 """Lower bounds of epsilon and of mu that are tested, in units of the claimed epsilon and mu."""
-_MAX_EPSILON = 30.0
+_MAX_EPSILON = 30.0  # no feasible number of runs refutes a weaker promise
 _MAX_LEARNING_PAIRS = 10_000
 """Pairs after which scores are not learned anew: more runs hardly improve them."""
 
@@ -67,7 +67,7 @@ class Bet(NamedTuple):
 
 
 class Wealth:
-    """Wealth, from 1, of bets against promises (epsilon, delta) that all hold or not.
+    """Wealth, from 1, of bets against one or several promises (epsilon, delta) of a claim.
 
     Args:
         points: the promises.

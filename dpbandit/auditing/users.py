@@ -153,7 +153,7 @@ def answers_of(worlds: Sequence[World], t: int, action: AnyArray) -> Floats:
     )
 
 
-_MAX_AXES = 8
+_MAX_AXES = 8  # spread evenly over all axes
 _RANDOM_DIRECTIONS = 4
 
 

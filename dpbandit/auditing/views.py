@@ -48,8 +48,8 @@ from dpbandit.specs import AgentConfig, Spec, Step, made_agent
 
 _MAX_WEIGHTED_COLUMNS = 64
 """Largest number of columns in one score; a tenth of the training runs if that is less."""
-_COVARIANCE_RIDGE = 1e-6
-_RELATIVE_ROUNDING = 1e-12
+_COVARIANCE_RIDGE = 1e-6  # columns are scaled to variance 1 before
+_RELATIVE_ROUNDING = 1e-12  # least spread of a column, over its size
 
 
 class Columns(NamedTuple):

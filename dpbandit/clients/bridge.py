@@ -31,7 +31,7 @@ from dpbandit.specs import (
 
 Contexts: TypeAlias = Literal["observation", "none"]
 
-_MAX_FEATURES = 10_000
+_MAX_FEATURES = 10_000  # many agents keep a matrix of d x d numbers
 _FLAT_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 

@@ -30,7 +30,7 @@ from dpbandit.specs import (
 
 Oracle: TypeAlias = Callable[[Any], Any] | str
 
-_INFO = "info:"
+_INFO_PREFIX = "info:"
 _MEAN_TOLERANCE = 1e-6
 """Largest distance of means and regrets to their range, as a share of the range of rewards."""
 
@@ -115,7 +115,7 @@ class FromGymnasium:
             )
         for name, setting in (("oracle", self.oracle), ("regret", self.regret)):
             asks = name == "oracle" and callable(setting)
-            if setting is not None and not asks and not str(setting).startswith(_INFO):
+            if setting is not None and not asks and not str(setting).startswith(_INFO_PREFIX):
                 raise InputError(f"Expected {name}={setting!r} to be 'info:' and a key of info.")
 
     @property
@@ -284,7 +284,7 @@ class ForeignProblem:
 
 
 def _read(info: dict[str, Any], where: str) -> Any:
-    key = where.removeprefix(_INFO)
+    key = where.removeprefix(_INFO_PREFIX)
     if key not in (info or {}):
         held = ", ".join(sorted(map(repr, info or {}))) or "nothing"
         raise InputError(f"Expected info to hold {key!r}, it holds {held}.")

@@ -36,7 +36,7 @@ from dpbandit.offline.estimators import Terms
 from dpbandit.offline.logs import is_law, numbers_in, refuse_row
 
 Betting = Literal["betting", "betting-cv", "sequence"]
-_MEAN_STEP = 0.002
+_MEAN_STEP = 0.002  # distance of neighbouring candidates
 _N_CANDIDATE_MEANS = 499
 """Number of candidate means, which are 0.002, 0.004, ..., 0.998."""
 _MAX_BET_SHARE = 0.75

@@ -356,7 +356,7 @@ def one_kind(name: str, names: Any) -> list[Any]:
     return found
 
 
-_MAX_EXACT_FLOAT = 2.0**53
+_MAX_EXACT_FLOAT = 2.0**53  # from here on floats skip whole numbers
 
 
 def _kind(entry: Any) -> str:

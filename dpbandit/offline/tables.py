@@ -37,7 +37,7 @@ _ENDINGS = (".csv", ".csv.gz", ".parquet")
 _READ_ERRORS = (ValueError, OSError, EOFError, zlib.error, csv.Error)
 """Errors of damaged files: ValueError by pandas and Unicode, EOFError or zlib's if truncated."""
 _NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-_NUMBER_WORDS = ("nan", "inf", "-inf")
+_NUMBER_WORDS = ("nan", "inf", "-inf")  # count as numbers in a line that may be a header
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d")
 _LEADING_ZERO_IN_TEXT = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)
 

@@ -68,7 +68,7 @@ _MAX_IMBALANCE = 0.1
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Assessment:
-    """Result of `assess`."""
+    """Result of `assess`: estimates and bounds of a policy on a log without propensities."""
 
     logged: tuple[float, float, float]
     """mean reward of the log's own policy and its interval, which needs no assumption"""
