@@ -273,7 +273,7 @@ class ForeignProblem:
         return means
 
     def _check_oracle(self, name: str, value: Any, low: float, high: float) -> None:
-        """Raise `InputError` for means or regrets out of range, unless rewards may all be, too."""
+        """Raise `InputError` for means or regrets out of range, unless `most_outside` is 1."""
         room = _MEAN_TOLERANCE * (high - low)
         far = np.ravel((value < low - room) | (value > high + room))
         if far.any() and self.spec.most_outside < 1:

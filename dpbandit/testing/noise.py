@@ -69,7 +69,7 @@ def first_stddev(sums: Any) -> float:
 
 
 def nodes_of(sums: Any) -> tuple[float, int]:
-    """Return the squared column norm of a user, in noises, and the noises in the first release."""
+    """Return the squared norm of a user's column in a sum's factor, and noises in release 1."""
     if not isinstance(sums, PrefixSum):
         return 1, 1
     noise: Any = sums._noise
@@ -192,7 +192,7 @@ class Drawn(NamedTuple):
 
     sums: Any
     first: Floats
-    """noise of the first release, (R, rows, ..), 6,000 numbers or more, without later rows"""
+    """noise of the first release, (R, rows, ..), 6,000 numbers or more; no rows that begin later"""
     last: Floats
     """noise of a later release, in which all rows have noise, (R, coordinates)"""
 
