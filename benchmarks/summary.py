@@ -74,7 +74,7 @@ print(sum(file.stat().st_size for file in Path("swept").rglob("*.*") if file.is_
 
 
 def rows():
-    """Yield names of numbers, the code that prints them (or is timed), and its number of turns."""
+    """Yield names of numbers, the code that prints them or is timed, and its number of turns."""
     start = {
         "import numpy, gymnasium": "import numpy, gymnasium",
         "import dpbandit": "import dpbandit",
@@ -146,7 +146,7 @@ def of_agents(checkout):
 
 
 def costs(folder):
-    """Write microseconds per replica and round, and core-days of 10^12 of them."""
+    """Write the cost of a replica's round in microseconds, and of 10^12 rounds in core-days."""
     lines = ["agent,problem,microseconds,core_days"]
     for agent, problem in TIMED_AGENTS:
         code = PLAY % (problem, agent)

@@ -138,7 +138,7 @@ def _settings_of(agent: str) -> set[str]:
 
 
 def _merged(shared: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Merge tables key by key and append lists; of other values, those of `changes` win."""
+    """Merge tables key by key and append lists; other values of `changes` replace those shared."""
     found = dict(shared)
     for key, value in changes.items():
         if key in shared and isinstance(value, dict):

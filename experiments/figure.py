@@ -341,7 +341,7 @@ def draw_frontier(
     log: bool = False,
     overlays: Iterable[Overlay] = (),
 ) -> None:
-    """Draw agents with an epsilon over the certified epsilon, and all others as levels.
+    """Draw agents that claim an epsilon over their certified epsilon, and others as levels.
 
     `names` replace labels in the legend; `log` makes the vertical axis logarithmic.
     """

@@ -217,7 +217,7 @@ class StudyFile(Strict):
         return _LOG_KINDS[self.log](setup, name, self.config(words, known))
 
     def setup(self, problem: str, known: Mapping[str, Any], *, data: bool = False) -> Setup:
-        """Return the problem of this label; with `data`, as agents of `data_agents` play it."""
+        """Return the problem of this label; with `data`, the variant that `data_agents` play."""
         if problem not in self.problems:
             problem = problem.format(**known)
         place = (self.data if data and problem in self.data else self.problems)[problem]
@@ -328,7 +328,7 @@ def _bindings(table: Panel | LineGroup, known: Mapping[str, Any]) -> Iterator[di
 def _places(
     table: Panel, known: Mapping[str, Any], more: Mapping[str, Any] = MappingProxyType({})
 ) -> list[dict[str, Any]]:
-    """Return the variables at every place of the axis, with those that `let` and `more` compute."""
+    """Return the variables at every place of the axis, with results of `let` and `more`."""
     ((name, values),) = table.over.items() or [("", [None])]
     found = []
     for value in computed(values, known):
@@ -453,7 +453,7 @@ def tabulated(
     left: Collection[str] = (),
     **how: Any,
 ) -> Table:
-    """Tabulate rows; columns are numbers but for the first, or for those on the `left`."""
+    """Tabulate rows; the first column, or the columns named in `left`, are text, others numbers."""
     table = Table(title=title, **how)
     for heading in headings:
         words = heading in (left or headings[:1])

@@ -71,7 +71,7 @@ def tables() -> dict[Path, str]:
 
 
 def faces() -> dict[Path, str]:
-    """Return the stubs of both packages: an import of every class, and tables of them."""
+    """Return the stubs of both packages: an import of every class, and tables of agents."""
     some = [(one.file, one.config) for one in (*entries(), *wrappers())]
     some += [("catalogue", "Kinds")]
     worlds = [(one["file"], one["name"]) for one in catalogue(envs.__name__)]

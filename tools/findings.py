@@ -87,7 +87,7 @@ class Picture:
     log: bool = True
 
     def draw(self) -> Figure:
-        """Return the figure, in the style of all others but smaller."""
+        """Return the figure, in the common style at a smaller size."""
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.subplots()
         self._fill(axes)

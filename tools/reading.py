@@ -86,7 +86,7 @@ def reading(name: str, rounds: int = ROUNDS_PLAYED) -> Reading:
 
 
 def has_epsilon(value: object) -> bool:
-    """Return True if an argument is EPSILON, text with it, or a tuple that contains it."""
+    """Return True if an argument is EPSILON, or a string or tuple that contains EPSILON."""
     if isinstance(value, str):
         return str(EPSILON) in value
     if isinstance(value, tuple):
@@ -125,7 +125,7 @@ def medians(readings: Iterable[Reading]) -> tuple[float, float, int]:
 
 
 def main(names: list[str]) -> int:
-    """Print the table of agents, and for all of them the limits; return 1 if one is exceeded."""
+    """Print the table of agents, and without names the limits; return 1 if a limit is exceeded."""
     warnings.simplefilter("ignore")
     readings = [reading(name) for name in names or sorted(AGENTS)]
     for one in readings:

@@ -162,7 +162,7 @@ def _users(one: UsersNeeded | None) -> str:
 
 
 def agent_table() -> str:
-    """Return mean scores of all agents on the problems that they played, the best first."""
+    """Return the table of all agents' mean scores on the problems that each played."""
     scores = {epsilon: mean_scores(epsilon) for epsilon in (*epsilons(), inf)}
     many: dict[str, set[str]] = {}
     for one in answers():

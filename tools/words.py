@@ -22,7 +22,7 @@ OPENERS = frozenset(
     "What Of One Ones How Whether Where Which Those Who Whose Whom As By For That And Than "
     "Hers Theirs Its".split()
 )
-"""Words with which a docstring becomes half a sentence, whose other half stands elsewhere."""
+"""First words that make a docstring half a sentence."""
 MAX_OPENER_SHARE = 0.02
 REPLACED = frozenset(
     "told asked said shown kept due worth luck hers fed watched vetoed tame unsaid dearest "
@@ -40,14 +40,14 @@ VAGUE = frozenset(
     "steepest straight sure than the tiny to together true typical up usual very which who why "
     "wide widest with zero".split()
 )
-"""Words that do not say what a constant is; a constant's name has at least one other."""
+"""Words that name nothing; a constant's name has at least one other word."""
 MAX_HOMES = 2
 """Files in which a constant of one word may be defined; more are several ideas of one name."""
 SHARED_CONSTANTS = frozenset({"ROOT", "T", "STUDY"})
 
 
 class Word(NamedTuple):
-    """A docstring, or the name of a constant, with the place where it stands."""
+    """A docstring or a constant, with its file and line."""
 
     file: Path
     line: int
@@ -59,7 +59,7 @@ class Word(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """Print what breaks a rule; 1 if anything does. With `draw SEED`, print samples instead."""
+    """Print breaches of rules and return 1 if there are any; with `draw SEED`, print samples."""
     source = [file for file in tracked("*.py") if not {"tests", "notebooks"} & {*file.parts}]
     trees = {file: ast.parse(file.read_text()) for file in source}
     docs = [doc for file, tree in trees.items() for doc in docstrings(file, tree)]
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
 
 
 def vague(constants: list[Word]) -> Iterator[str]:
-    """Constants that do not say what they are, or that are several ideas of one name."""
+    """Yield constants whose name holds no noun, and names of one word that several files define."""
     homes = defaultdict(set)
     for name in constants:
         homes[name.owner].add(name.file)
@@ -92,7 +92,7 @@ def vague(constants: list[Word]) -> Iterator[str]:
 
 
 def replaced(trees: dict[Path, ast.Module]) -> Iterator[str]:
-    """Names that use an everyday word as a term, each once a file."""
+    """Yield names that use an everyday word as a term, each once per file."""
     for file, tree in trees.items():
         seen = set()
         for node in ast.walk(tree):
@@ -106,7 +106,7 @@ def replaced(trees: dict[Path, ast.Module]) -> Iterator[str]:
 
 
 def bound(node: ast.AST) -> list[str]:
-    """Names that a node binds: a definition, an argument, a variable, an attribute."""
+    """Return the names that a node binds: a definition, an argument, a variable, an attribute."""
     match node:
         case ast.ClassDef() | ast.FunctionDef():
             return [node.name]
@@ -120,7 +120,7 @@ def bound(node: ast.AST) -> list[str]:
 
 
 def docstrings(file: Path, tree: ast.Module) -> Iterator[Word]:
-    """Docstrings of a module, its classes, functions, fields and constants."""
+    """Yield the docstrings of a module, its classes, functions, fields and constants."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             continue
@@ -138,7 +138,7 @@ def docstrings(file: Path, tree: ast.Module) -> Iterator[Word]:
 
 
 def constants_of(file: Path, tree: ast.Module) -> Iterator[Word]:
-    """Constants of a module, each with the line that defines it."""
+    """Yield the constants of a module, each with the line that defines it."""
     for node in tree.body:
         for target in getattr(node, "targets", [getattr(node, "target", None)]):
             if isinstance(target, ast.Name) and target.id.strip("_").isupper():
@@ -146,7 +146,7 @@ def constants_of(file: Path, tree: ast.Module) -> Iterator[Word]:
 
 
 def draw(docs: list[Word], constants: list[Word], *, seed: int) -> None:
-    """Print 120 docstrings and 40 constants, each alone, as a reader would meet it."""
+    """Print 120 docstrings and 40 constants, each alone, as a reader meets them."""
     drawn = random.Random(seed)
     for number, doc in enumerate(drawn.sample(docs, 120), 1):
         print(f"\n[{number}] {doc}\n{doc.text}")

@@ -22,7 +22,7 @@ import numpy as np
 PEERS_FOLDER = Path(__file__).resolve().parent
 PEERS = ("obp", "river", "coba", "mabwiser", "contextualbandits")
 FASTEST = "obp"
-"""Peer whose speed the targets refer to: without it none is measured"""
+"""Peer that the targets refer to; without this peer no target is measured"""
 OTHER_PEERS = ("coba:vw_epsilon_greedy", "coba:vw_square_cb")
 """Other algorithms, of Vowpal Wabbit: their regret differs, and no target refers to them"""
 SIZES = {
@@ -30,7 +30,7 @@ SIZES = {
     "d = 20, K = 10": (20, 10, 30.0),
     "d = 5, K = 5": (5, 5, 70.0),
 }
-"""Dimension, arms, and the target ratio of dpbandit's speed to that of the fastest peer"""
+"""Dimension, arms, and the target ratio of dpbandit's speed to the fastest peer's"""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

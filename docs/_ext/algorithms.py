@@ -78,7 +78,7 @@ def settings(name: str, render: Render) -> str:
 
 
 def meaning(config: type, field: Field[Any], render: Render) -> list[str]:
-    """Return the choices of a setting, unless its docstring has them, and the docstring."""
+    """Return the docstring of a setting, after its choices if the docstring omits these."""
     keys = ((cls, (cls.__qualname__, field.name)) for cls in _documented(config))
     written = next(filter(None, (_docstrings(cls).get(key) for cls, key in keys)), [])
     text = written or _SHARED_MEANINGS.get(field.name, "").splitlines()

@@ -41,7 +41,7 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def pages() -> dict[Path, Path]:
-    """Return files outside docs/ -> the pages that show them."""
+    """Return each file outside docs/ that a page shows -> the page."""
     found = {}
     for page in DOCS.rglob("*.md"):
         if see := _SEE.fullmatch(page.read_text(encoding="utf-8")):

@@ -90,7 +90,7 @@ class ClickModel(ABC):
         """
 
     def possible(self, clicks: Floats) -> Floats:
-        """Return the clicks (..., m) in {0, 1} without those that the model excludes."""
+        """Return the clicks (..., m) in {0, 1}, with those set to 0 that the model excludes."""
         return clicks
 
 

@@ -1,6 +1,6 @@
 """Losses of a prediction: absolute, hinge, logistic, squared, ramps, ridge, l_p geometry.
 
-Losses of a prediction in l_p geometry: parameters in an l_p ball, features in the dual one.
+In l_p geometry, parameters lie in an l_p ball and features in the dual ball.
 
 With 1/p + 1/q = 1 Hoelder's inequality bounds the prediction, `|<a, theta>| <= |a|_q |theta|_p`, so
 gradients phi'(u, y) a and their changes are measured in l_q, points in l_p::

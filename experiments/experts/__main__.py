@@ -11,7 +11,8 @@ STUDY = read("experts")
 
 
 def run(sizes: Sizes, out: Path) -> Found:
-    """Regret against T, d and epsilon where one expert never errs. Resumes where it stopped."""
+    """Measure regret against T, d and epsilon if one expert never errs. Resumes where it
+    stopped."""
     found = STUDY.measure(sizes, out)
     frames = {"summary": found.table(), "slopes": STUDY.slopes(found)}
     every = [*STUDY.tables(found, sizes), *tables(found)]

@@ -223,7 +223,7 @@ QUICK_SIZES = {"horizon": 500, "replicas": 3}
 
 
 def run(sizes: Mapping[str, int], out: Path) -> Found:
-    """Figure 5.1 as printed, as specified and as certified. Resumes where it stopped."""
+    """Draw Figure 5.1 as printed, as specified and as certified. Resumes where it stopped."""
     results = measured(study(**sizes), out)
     runs = {run.name: run for run in results.runs}
     lines = {name: runs[name] for name in LINES}

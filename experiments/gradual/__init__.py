@@ -69,7 +69,7 @@ def table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
 
 
 def _places(pane: Pane, runs: Sequence[Any]) -> Iterator[tuple[float, Any]]:
-    """Pair epsilons with runs; a single run stands for all of them."""
+    """Pair each epsilon with a run; a single run is paired with every epsilon."""
     epsilons = pane.known["epsilons"]
     yield from zip(epsilons, runs if len(runs) > 1 else [*runs] * len(epsilons), strict=True)
 

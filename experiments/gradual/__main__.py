@@ -29,7 +29,7 @@ def report(found: pd.DataFrame) -> Iterator[Table]:
 
 
 def run(sizes: Sizes, out: Path) -> Found:
-    """Regret against the epsilon of a user's first rounds. Resumes where it stopped."""
+    """Measure regret against the epsilon of a user's first rounds. Resumes where it stopped."""
     found = STUDY.measure(sizes, out)
     rows = table(STUDY.panes(STUDY.questions["gradual"], sizes), found.runs["gradual"])
     return Found({"gradual": rows}, STUDY.draw(found, sizes, out), report(rows))

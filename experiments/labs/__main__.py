@@ -14,7 +14,7 @@ def main(
     solutions: Annotated[bool, typer.Option(help="Folded, or left out.")] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Files that are there.")] = False,
 ) -> None:
-    """Build every lab as a notebook for Jupyter; notebooks that are there stay as they are."""
+    """Build every lab as a notebook for Jupyter; existing notebooks are not replaced."""
     for lab in labs():
         print(write_or_keep(lab, build, solutions=solutions, overwrite=overwrite)[1])
 

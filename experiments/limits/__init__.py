@@ -100,7 +100,7 @@ def shapes(lines: RunLines, x: str) -> Iterator[Overlay]:
 
 
 def run(sizes: Sizes, out: Path) -> Found:
-    """Regret against epsilon, above a bound that no agent is below. Resumes where it stopped."""
+    """Compare regret with a lower bound for all agents, by epsilon. Resumes where it stopped."""
     found = STUDY.measure(sizes, out)
     tables = {title: table(lines) for title, lines in found.runs["limits"].items()}
     frames = {"limits": pd.concat(tables.values()), "summary": found.table()}

@@ -31,7 +31,7 @@ _BASELINES = ("Uniform", "BestFixed")
 def best_public(results: Results) -> AgentRun:
     """Return the run without privacy with the least mean regret; epsilon infinity counts.
 
-    Chosen on the same data, so that its lead, and the price of privacy, is optimistic.
+    The choice is made on the measured runs, so the price of privacy may be overstated.
     """
     public = [run for run in results.where(epsilon=inf).runs if run.name not in _BASELINES]
     return min(public, key=lambda run: float(final(run).mean()))
@@ -197,7 +197,7 @@ def draw_money(path: Path, found: Mapping[str, Results], best: Mapping[str, floa
 
 
 def run(sizes: Mapping[str, Any], out: Path) -> Found:
-    """Regret against epsilon: orange juice, cameras, recommendation; dollars lost on four markets.
+    """Measure regret against epsilon (juice, cameras, recommendation), and dollars on four markets.
 
     Resumes where it stopped.
     """

@@ -1,8 +1,8 @@
 """Printed rates beside measured exponents: one study for every table of rates. See README.md.
 
-A row of tables.toml has the printed rate, the problem on which it is measured, and the agent. It is
-no figure of a study, since exponents are fitted along three axes, for agents of several readings
-and for the bound's own formula.
+A row of tables.toml has the printed rate, the problem on which it is measured, and the agent. The
+study has its own program, since exponents are fitted along three axes, for agents of several
+readings and for the formula of the bound.
 
 A measured exponent is that of excess risk, or of regret, in T, the dimension d or epsilon with the
 other two fixed. A bound is an order: a smaller exponent than the printed one refutes nothing; a
@@ -52,7 +52,7 @@ class Rate(Strict):
 
     number: int
     setting: str
-    """Losses, as the table names them"""
+    """Losses, in the words of the table"""
     source: str
     """Theorem and its authors"""
     bound: str
@@ -77,7 +77,7 @@ class Rate(Strict):
 
     @property
     def readings(self) -> list[str]:
-        """Readings under which there is an agent."""
+        """Readings for which the row has an agent."""
         there = {"certified": self.agent, "printed": self.printed, "public": self.public}
         return [reading for reading in READINGS if self.agent and there[reading]]
 
@@ -99,7 +99,8 @@ class Rate(Strict):
         return self.problem.startswith("StreamingRegression") and self.exponents["T"] < 0
 
     def points(self, axis: Axis, T: int) -> list[Point]:
-        """Return the points along an axis; T is the longest horizon, T // 4 that of other axes."""
+        """Return the points along an axis up to the longest horizon T; other axes are run at T //
+        4."""
         if axis == "T":
             return [Point(T // 2**j, self.dim) for j in (4, 3, 2, 1, 0)]
         if axis == "d":
@@ -193,7 +194,7 @@ class Entry(NamedTuple):
 def measure(
     request: Request, rates: Sequence[Rate], T: int, *, progress: bool = True
 ) -> list[Entry]:
-    """Run rows along their axes up to horizon T under the readings, without runs already there."""
+    """Run rows along their axes up to horizon T under the readings; runs that exist are reused."""
     whole("replicas", request.replicas, 2)  # there are standard errors
     every = [
         (rate, axis, reading, rate.points(axis, T))

@@ -20,7 +20,7 @@ def survey(run: AgentRun) -> Mapping[str, Any]:
 
 
 def run(sizes: Sizes, out: Path) -> Found:
-    """Regret of prices for returning customers. Resumes where it stopped."""
+    """Measure regret of prices for returning customers. Resumes where it stopped."""
     found = STUDY.measure(sizes, out)
     rows = found.table(survey)
     summary = Table(*_TABLE_COLUMNS, title="regret", box=None, keys=3)

@@ -91,7 +91,7 @@ class Entry(NamedTuple):
 
     @property
     def reached(self) -> bool:
-        """True if SubOpt is at most the printed one, for the same theta*."""
+        """True if SubOpt is at most the printed one, for an equal theta*."""
         return not self.row.sparse and self.mean <= self.row.suboptimality
 
     @property

@@ -368,7 +368,7 @@ def reproduce(request: Request) -> Reproduced:
 
 
 def run(sizes: Sizes, out: Path) -> Found:
-    """Table 5.1 as printed, as stated, without privacy and as certified; three figures.
+    """Reproduce Table 5.1: printed, stated, public and certified agents; draw three figures.
 
     Resumes where it stopped.
     """

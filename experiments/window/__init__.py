@@ -86,7 +86,7 @@ def timed_on(
 
 
 def with_promise(label: str, runs: Sequence[AgentRun]) -> str:
-    """Add to a label what is protected; window-DP is never called DP."""
+    """Add the protected data to a label; window-DP is never called DP."""
     promises = {protected(run): None for run in runs if protected(run)}
     if not promises:
         return label
@@ -267,7 +267,7 @@ class Row(Strict):
         return float(computed(self.value, {**size._asdict(), **_KNOWN}))
 
     def config(self, size: Size, printed: bool) -> AgentConfig | None:
-        """Return the agent as printed or as certified; None if the paper does not define it."""
+        """Return the agent as printed or as certified; None if the paper defines none."""
         if printed and not self.printed:
             return None
         known = {"epsilon": size.epsilon, "delta": size.delta, "window": size.W}

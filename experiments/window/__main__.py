@@ -1,4 +1,4 @@
-"""The command of the study of privacy that expires, with Table I and what rounds cost."""
+"""The command of the study of privacy that expires, with Table I and times of rounds."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ STUDY = read("window")
 
 
 def run(sizes: Sizes, out: Path) -> Found:
-    """Regret where privacy expires, against W, T and epsilon, and what rounds cost.
+    """Measure regret against W, T and epsilon where privacy expires, and times of rounds.
 
     Resumes where it stopped.
     """
