@@ -26,7 +26,7 @@ from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.prefix_sums import PrefixSum, Tree
 from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.vertices import LAWS, NoisyVertex, vertex_scores
+from dpbandit.privacy.vertices import SELECTION_LAWS, NoisyVertex, vertex_scores
 from tests.broken.audited import NoThresholdNoise
 
 RUNS = 20_000
@@ -244,7 +244,7 @@ def selection_scores(kind=ExponentialMechanism):
 
 
 VERTEX_BUDGETS = 0.8 / np.sqrt(np.arange(1, 9))
-VERTEX_CLAIM = Claim.of(Ledger((LAWS["gumbel"][1].of("", VERTEX_BUDGETS),)), 1e-4)
+VERTEX_CLAIM = Claim.of(Ledger((SELECTION_LAWS["gumbel"][1].of("", VERTEX_BUDGETS),)), 1e-4)
 
 
 def vertices(kind=NoisyVertex, *, dim=2):
