@@ -38,7 +38,7 @@ Settings: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A number of the independent program, and its settings."""
+    """A mean measured by the independent program, with its settings."""
 
     agent: str
     """Command-line id"""

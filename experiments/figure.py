@@ -143,13 +143,13 @@ class Figure(Panel):
     outer: bool = False
     """True if only the outer panels name their axes"""
     words: dict[str, str] = {}
-    """Label -> name in the legend, where these differ"""
+    """Label of a line -> its name in the legend, if another"""
     but_last: bool = False
     """True if lines are drawn without their last place, and lines of one place not at all"""
     hidden: list[str] = []
     """Labels that are not drawn"""
     grey: list[str] = []
-    """Labels of lines that are drawn as baselines"""
+    """Labels of lines that are drawn in the style of baselines"""
     beside: str = ""
     """Function from (lines of a panel, x) to bounds, each an `Overlay`"""
     guide: Guide | None = None
@@ -172,9 +172,9 @@ class Pane(NamedTuple):
     table: Figure
     """Keys of the panel, with the figure's for those it omits"""
     known: Mapping[str, Any]
-    """Sizes and variables"""
+    """Values of sizes and variables, by name, without the axis"""
     at: Mapping[str, Any]
-    """Sizes and variables at the last place of the axis"""
+    """Values of sizes and variables, by name, at the last place of the axis"""
 
 
 _FUNCTIONS = {"sqrt": sqrt, "log": log, "log2": log2, "max": max, "min": min}

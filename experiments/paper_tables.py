@@ -44,7 +44,7 @@ class Request:
     replicas: int
     seed: int
     out: Path
-    """Folder of runs, reused if they exist"""
+    """Folder of runs; existing runs are reused"""
     saved: bool
     """True if the user named the folder, so that results are saved"""
     drawn: bool
@@ -60,7 +60,7 @@ class PaperTable:
     name: str
     summary: str
     readings: Mapping[str, str]
-    """Name -> description of the reading"""
+    """Name of a reading -> its description"""
     rows: str
     """Syntax for choosing rows"""
     program: str

@@ -39,7 +39,7 @@ class Centred(Domain):
 
 @dataclass(frozen=True)
 class Ball(Centred):
-    """`{x: |x|_2 <= radius}` in R^dim; D = 2 radius, R = r = radius.
+    """The ball `{x: |x|_2 <= radius}` in R^dim; D = 2 radius, R = r = radius.
 
     >>> import numpy as np
     >>> Ball(2).lowest(np.array([[3.0, 4.0]]))
@@ -86,7 +86,7 @@ class Ball(Centred):
 
 @dataclass(frozen=True)
 class Box(Centred):
-    """[-half_width, half_width]^dim; D = 2 R, R = half_width sqrt(dim), r = half_width.
+    """The box [-half_width, half_width]^dim; D = 2 R, R = half_width sqrt(dim), r = half_width.
 
     >>> import numpy as np
     >>> Box(2, 0.5).lowest(np.array([[3.0, -4.0]]))
@@ -129,7 +129,7 @@ class Box(Centred):
 
 @dataclass(frozen=True)
 class Simplex(Domain):
-    """{x >= 0, sum x = 1}: mixtures of N experts; k = N - 1, r = 1 / sqrt(N (N - 1)).
+    """The simplex {x >= 0, sum x = 1}: mixtures of N experts; k = N - 1, r = 1 / sqrt(N (N - 1)).
 
     >>> import numpy as np
     >>> Simplex(3).lowest(np.array([[3.0, -4.0, 0.0]]))
@@ -187,7 +187,7 @@ class Simplex(Domain):
 
 @dataclass(frozen=True)
 class L1Ball(Centred):
-    """`{x: |x|_1 <= radius}` in R^dim; D = 2 radius, R = radius, r = radius / sqrt(dim).
+    """The ball `{x: |x|_1 <= radius}` in R^dim; D = 2 radius, R = radius, r = radius / sqrt(dim).
 
     >>> import numpy as np
     >>> L1Ball(3, 2.0).lowest(np.array([[3.0, -4.0, 0.0]]))

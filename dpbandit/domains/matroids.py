@@ -148,7 +148,7 @@ def _joined(draws: list[Points]) -> Floats:
 
 @dataclass(frozen=True)
 class Hypersimplex(Domain):
-    """{0 <= x <= 1, sum x = rank}: mixtures of the sets of exactly `rank` of N items.
+    """The polytope {0 <= x <= 1, sum x = rank}: mixtures of the sets of exactly `rank` of N items.
 
     D = sqrt(2 m), R = sqrt(q (N - q) / N), r = m / sqrt(N (N - 1)), q = rank, m = min(q, N - q).
 
@@ -215,7 +215,7 @@ class Hypersimplex(Domain):
 
 @dataclass(frozen=True)
 class IndependentSets(Domain):
-    """{0 <= x <= 1, sum x <= rank}: mixtures of the sets of at most `rank` of N items.
+    """The polytope {0 <= x <= 1, sum x <= rank}: mixtures of the sets of at most `rank` of N items.
 
     The centre is a everywhere, a = r = min(1/2, q / (N + sqrt N)): as far from x_i = 0 as from
     sum x = q, or in the middle of the cube. D = sqrt(min(N, 2 q)).

@@ -247,7 +247,7 @@ class Browsing(ClickModel):
     length: int
     by_position: float = 0.9
     by_distance: float = 0.8
-    """Factor of gamma(k, d) = by_position^k by_distance^(d - 1), k from 0 and d from 1"""
+    """Base of gamma(k, d) = by_position^k by_distance^(d - 1), k from 0 and d from 1"""
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

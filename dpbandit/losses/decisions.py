@@ -439,7 +439,7 @@ class Revenue(Loss):
     effects: tuple[tuple[float, ...], ...]
     """Price effects B, units lost per dollar; off the diagonal < 0 for substitutes"""
     demand: tuple[float, ...]
-    """Mean demand in units, the middle of a"""
+    """Mean demand in units, the middle of the range of users' a"""
     spread: float
     """Largest relative deviation of a user's demand, in [0, 1)"""
     unit_costs: tuple[float, ...]

@@ -204,7 +204,7 @@ def _published(marks: Ints) -> Iterator[Curve]:
 
 
 def _inset(axes: "Axes", title: str, lines: Iterable[Curve]) -> "Axes":
-    """Draw lines again at a larger scale."""
+    """Draw lines in an inset at a larger scale; return its axes."""
     inset = axes.inset_axes((0.08, 0.54, 0.38, 0.38))
     _draw_lines(inset, lines)
     inset.margins(x=0)

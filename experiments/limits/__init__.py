@@ -48,7 +48,7 @@ def table(lines: RunLines) -> pd.DataFrame:
 
 
 def report(title: str, found: pd.DataFrame) -> Table:
-    """Format `table` for a console."""
+    """Format the rows of `table` for a console."""
     headings = ("epsilon", "FADE", "full budget", "nobody is below", *_RATIOS)
     rows = [
         (

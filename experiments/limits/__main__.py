@@ -1,4 +1,4 @@
-"""The command of the study of limits."""
+"""The command of the study of lower bounds."""
 
 from dpbandit.experiments.limits import STUDY, run
 from dpbandit.experiments.study import command, start

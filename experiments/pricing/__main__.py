@@ -223,7 +223,7 @@ def _results(lines: RunLines) -> Results:
 
 
 def report(found: pd.DataFrame, results: Results) -> Table:
-    """Format `table` for a console."""
+    """Format the summary of one problem for a console."""
     best = called(best_public(results), results)
     title = f"{results.runs[0].setup.problem}: lost to {best}, the best agent without privacy"
     (unit,) = set(found["unit"])

@@ -40,7 +40,7 @@ _KAPPA = 2.0
 
 
 class Point(NamedTuple):
-    """Size and epsilon of a run."""
+    """Horizon T, dimension d and epsilon of a run."""
 
     T: int
     d: int
@@ -54,7 +54,7 @@ class Rate(Strict):
     setting: str
     """Losses, in the words of the table"""
     source: str
-    """Theorem and its authors"""
+    """Authors and theorem of the bound"""
     bound: str
     """Bound as printed"""
     value: str
@@ -62,7 +62,7 @@ class Rate(Strict):
     exponents: dict[Axis, float]
     """Exponents of the bound, up to logarithms"""
     problem: str = ""
-    """Environment with {d}; "" if no agent here belongs to the row"""
+    """Environment as text with {d}; "" if no agent of this library belongs to the row"""
     agent: str = ""
     printed: str = ""
     """Agent of the paper, if its noise or parameters differ from `agent`"""
@@ -137,7 +137,7 @@ _MIN_LONGEST_HORIZON = 64
 
 
 class Entry(NamedTuple):
-    """A row along an axis, under one reading."""
+    """Runs of a row of tables.toml along one axis, under one reading."""
 
     rate: Rate
     axis: Axis
@@ -157,7 +157,7 @@ class Entry(NamedTuple):
 
     @property
     def slope(self) -> Slope:
-        """Measured exponent."""
+        """Measured exponent with its standard error."""
         return slope(self.places, self.values)
 
     @property

@@ -115,7 +115,7 @@ class Entry(NamedTuple):
 
     @property
     def reference(self) -> Measured | None:
-        """Mean of the independent program, for theta* with equal entries.
+        """Mean SubOpt of the independent program, for theta* with equal entries.
 
         None for agents that are only compared with a reading of the printed row.
         """

@@ -247,7 +247,7 @@ class Size(NamedTuple):
 
 
 class Row(Strict):
-    """A row of table_1.toml, as printed."""
+    """A row of the paper's Table I (table_1.toml), as printed."""
 
     number: int
     algorithm: str
