@@ -70,7 +70,7 @@ if _TYPE_CHECKING:
     from dpbandit.privacy.spends import GaussianSpend as GaussianSpend, Parallel as Parallel
     from dpbandit.privacy.vertices import NoisyVertex as NoisyVertex
 
-_HOMES = {
+_EXPORTS = {
     "batches": "BatchSum LocalValues",
     "calibrated": "Target certified_sum exact_prefix_sum",
     "certificate": "Certificate",
@@ -92,4 +92,4 @@ _HOMES = {
     "vertices": "NoisyVertex",
 }
 # An environment needs few of these modules, and all of them take as long to import as NumPy.
-__getattr__, __dir__ = _face(__name__, _HOMES)
+__getattr__, __dir__ = _face(__name__, _EXPORTS)

@@ -76,10 +76,8 @@ class Certificate:
         return certificate(self.ledger + other.ledger, claim=claim, accountants=False)
 
     def beside(self, other: "Certificate") -> "Certificate":
-        """Return the certificate of two agents whose people are disjoint (`Ledger.beside`).
-
-        A person pays for one agent; the notion has "nobody is with both agents" as a condition.
-        """
+        """Return the certificate of two agents whose people are disjoint (`Ledger.beside`), with
+        "nobody is with both agents" as a condition of the notion."""
         claim = (
             max(self.claimed_epsilon, other.claimed_epsilon),
             max(self.claimed_delta, other.claimed_delta),

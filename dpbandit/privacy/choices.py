@@ -431,9 +431,9 @@ class EpochSelection(ExponentialMechanism):
 
         call(losses (R, n), at_release (R,) bool, floor (R,), ends (R,) bool) -> candidate (R,)
 
-          1. S <- S + clip(losses to [0, 1]) 2. where `at_release`: x with probability prop. to
-          exp(-epsilon max(S, floor) / 2), else -1 3. where `ends`: S <- 0, and the epoch's count of
-          selections starts at 0
+          1. S <- S + clip(losses to [0, 1])
+          2. where `at_release`: x with prob. prop. to exp(-epsilon max(S, floor) / 2), else -1
+          3. where `ends`: S <- 0, and the count of the epoch's selections starts at 0
 
     `floor` >= 0 is a level below which candidates are equally good. At epsilon = inf x is uniform
     among the best: the limit of step 2.

@@ -43,7 +43,7 @@ _ROOT_MARGIN = 1 - 1e-9
 """Factor that rounds roots towards more privacy, beyond the errors of solver and cancellation."""
 _SMALL_MU = 3e-4
 """mu below which the bound on delta above is more accurate than the cancelling difference."""
-UNDERFLOW_QUANTILE = 38.5
+MAX_Z = 38.5
 """Normal quantile q at which Phi(-q) underflows to 0 in double precision."""
 
 
@@ -123,7 +123,7 @@ def deltas_of(mu: float, epsilons: Floats) -> Floats:
 
 def error_of(mu: float) -> float:
     """Return a bound on the relative error of `deltas_of` by rounding and cancellation."""
-    return 1e-15 * UNDERFLOW_QUANTILE * (UNDERFLOW_QUANTILE + mu + 1 / mu)
+    return 1e-15 * MAX_Z * (MAX_Z + mu + 1 / mu)
 
 
 def _mills(a: Floats) -> Floats:

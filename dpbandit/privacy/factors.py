@@ -107,8 +107,7 @@ class KAry(Factorisation):
         A lower triangular. Fix z, and let user R's leaf move by Delta, a function of the releases
         before R. Then z -> z - C_R Delta reproduces all releases; it preserves volume, because what
         Delta depends on, B_{<R} z, is itself unmoved (B_{<R} C_R = A_{<R,R} = 0). So the
-        log-density moves by at most `|C_R|_1 Delta_1 / lam`, and a leaf lies in one node of
-        each level.
+        log-density moves by at most `|C_R|_1 Delta_1 / lam`, a leaf being in one node of a level.
 
     Differs from the paper:
         1. k may be even (a tie goes to the positive digit), and is chosen for m by counting nodes,

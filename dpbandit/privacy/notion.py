@@ -204,7 +204,6 @@ class Notion:
     """owner of the action masks (nobody, the public, or the user of the round)"""
     trust: Trust = Trust()
     window: int | None = None
-    """W, in rounds"""
     conditions: tuple[str, ...] = ()
     """conditions in words that the notion depends on and no code enforces"""
 
@@ -248,10 +247,8 @@ class Notion:
         return replace(self, conditions=(*dict.fromkeys((*self.conditions, condition)),))
 
     def on(self, problem: Facts) -> "Notion":
-        """Return this notion for an agent on a problem, adapted to the facts of the problem.
-
-        Nothing is covered if the environment reveals users' data to other users.
-        """
+        """Return this notion for an agent on a problem, adapted to the facts of the problem;
+        nothing is covered if the environment reveals users' data to other users."""
         if not self.covers or problem.carries:
             return replace(self, covers=frozenset())
         unit, reads, masks = self.unit, self.reads, problem.masks
@@ -271,10 +268,8 @@ class Notion:
         return not self.lacks(other)
 
     def lacks(self, other: "Notion") -> list[str]:
-        """Return the names of fields in which this notion does not imply `other`.
-
-        An agent that reads no data satisfies every notion, and lacks nothing.
-        """
+        """Return the names of fields in which this notion does not imply `other`; none for an agent
+        that reads no data, which satisfies every notion."""
         if self.covers and self.reads == "nothing":
             return []
         pairs = ((f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self))

@@ -204,11 +204,10 @@ class Factorisation:
         return self.of(node, stddev=sqrt(law.variance(prod(shape))), leaves=leaves)
 
     def of(self, source: Any, *, stddev: float, leaves: int | None = None) -> Self:
-        """Return a copy that draws; a `bounded` one raises `InputError` after `leaves` releases.
+        """Return a copy that draws N_t; a `bounded` one raises `InputError` after `leaves` releases.
 
         Args:
-            source: draws the noise of one node, `(R, *shape)`; standard normals for correlated
-                noise.
+            source: noise of one node, `(R, *shape)`; standard normals if correlated.
             stddev: standard deviation of a node per coordinate, or the factor of normals.
             leaves: m, releases for which the noise is calibrated.
         """
@@ -473,10 +472,7 @@ _BLOCK_SIZE = 16
 
 
 def _block_matrix() -> Floats:
-    """Return one block of the recursion as a matrix: (z, buffers, N) to (N_1.., buffers, N).
-
-    The columns are the recursion run on the columns of the identity.
-    """
+    """Return one block of the recursion as a matrix: (z, buffers, N) to (N_1.., buffers, N)."""
     z, buffers, N = np.split(np.eye(_BLOCK_SIZE + 6), [_BLOCK_SIZE, _BLOCK_SIZE + 5])
     prefixes = []
     for z_t in z:

@@ -213,12 +213,10 @@ class _Releases(Composed):
 
     @property
     def mu(self) -> float | None:
-        # None, as not Gaussian
         return None
 
     @property
     def pure(self) -> float:
-        # the sum of the pure epsilons
         return self.count * self._law[1] if self.count else 0.0
 
     @property

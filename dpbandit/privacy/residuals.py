@@ -161,8 +161,7 @@ class SignedResiduals(CodedByArm):
         sign(e) q_a (x) v,   v = weights u / |weights u|     K d numbers
         c if |e| > threshold, else -c                        one number, 0 if x is not finite
 
-    where the unit vectors q_a have products q_a . q_b = G_ab, `gram`, which damp the mean over
-    arms.
+    where the unit vectors q_a have products q_a . q_b = G_ab, `gram`.
 
     With a `level_weight` c_l > 0 the level of the reference is subtracted from e. A round adds::
 
@@ -377,11 +376,8 @@ class SaleResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change by moving a round to another slot, `sensitivity`, as phi = 0 adds 0.
-
-        <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4.
-        """
-        return self.sensitivity
+        """Largest change by moving a round to another slot, `sensitivity`, as phi = 0 adds 0."""
+        return self.sensitivity  # as <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4
 
     def total(self, *batch: AnyArray) -> Floats:
         # theta (n, R, D), phi (n, R, D), y (n, R), perhaps directions -> `(R, *shape)`
@@ -483,11 +479,8 @@ class SlateResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change by moving a round to another slot, `sensitivity`, as empty slots add 0.
-
-        <v, v'> >= -(1 + c_0^2).
-        """
-        return self.sensitivity
+        """Largest change by moving a round to another slot, `sensitivity`, as empty slots add 0."""
+        return self.sensitivity  # as <v, v'> >= -(1 + c_0^2)
 
     def total(self, *batch: AnyArray) -> Floats:
         # (n, R, 1 + d), (n, R), (n, R, K, d), (n, R), (n, R) -> `(R, *shape)`

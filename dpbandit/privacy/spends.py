@@ -8,14 +8,7 @@ from numbers import Real
 from typing import ClassVar, Protocol, cast
 
 from dpbandit.base import InputError, abbrev, inside, whole
-from dpbandit.privacy.curves import (
-    UNDERFLOW_QUANTILE,
-    delta_of,
-    deltas_of,
-    epsilon_of,
-    error_of,
-    rho_of_mu,
-)
+from dpbandit.privacy.curves import MAX_Z, delta_of, deltas_of, epsilon_of, error_of, rho_of_mu
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected, constant
 from dpbandit.privacy.premises import Hearing
 
@@ -153,7 +146,7 @@ class GaussianSpend:
         mu = self.mu
         if mu in (0, inf):
             return (constant(mu, step=step),)
-        curve, reach = partial(deltas_of, mu), mu * (mu / 2 + UNDERFLOW_QUANTILE)
+        curve, reach = partial(deltas_of, mu), mu * (mu / 2 + MAX_Z)
         return (connected(curve, reach=reach, step=step, rounding=error_of(mu)),)
 
     def delta(self, epsilon: float) -> float:

@@ -7,7 +7,7 @@ from math import exp, expm1, inf, log, log1p, sqrt
 import numpy as np
 
 from dpbandit.base import Floats, gaussian_target, inside, whole
-from dpbandit.privacy.curves import UNDERFLOW_QUANTILE, deltas_of, error_of, mu_of
+from dpbandit.privacy.curves import MAX_Z, deltas_of, error_of, mu_of
 from dpbandit.privacy.ledger import Ledger, most
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected
 from dpbandit.privacy.spends import GaussianSpend, check_loss, composed
@@ -118,7 +118,7 @@ class SampledGaussianSpend:
         if not self._counted:
             return self._unsampled.losses(step)
         # the largest loss of N(mu, 1) against N(0, 1), then that of its mixture
-        unsampled_reach = self.ratio * (self.ratio / 2 + UNDERFLOW_QUANTILE)
+        unsampled_reach = self.ratio * (self.ratio / 2 + MAX_Z)
         reach = unsampled_reach + log(self.rate + (1 - self.rate) * exp(-unsampled_reach))
         error = 2 * error_of(self.ratio)
         return (connected(self.curve, reach=reach, step=step, count=self.count, rounding=error),)
@@ -149,9 +149,8 @@ class SampledGaussianSpend:
 def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> float:
     """Return the largest `ratio` that meets the target, to 0.1 % of epsilon; inf for inf.
 
-    At least the ratio that meets the target without sampling. The search begins a little below the
-    ratio of the central limit theorem, with the theorem's slope: three or four certificates for
-    most sizes.
+    At least the ratio that meets the target without sampling. The search starts a little below the
+    ratio of the central limit theorem, and takes three or four certificates for most sizes.
 
     >>> round(largest_ratio(rate=1.0, count=4, epsilon=1.0, delta=1e-5), 6)  # 0.268051 / 2
     0.134026
