@@ -204,7 +204,7 @@ class Factorisation:
         return self.of(node, stddev=sqrt(law.variance(prod(shape))), leaves=leaves)
 
     def of(self, source: Any, *, stddev: float, leaves: int | None = None) -> Self:
-        """Return a copy that draws N_t; a `bounded` one raises `InputError` after `leaves` releases.
+        """Return a copy that draws N_t; a `bounded` one raises `InputError` past `leaves` releases.
 
         Args:
             source: noise of one node, `(R, *shape)`; standard normals if correlated.
