@@ -148,10 +148,10 @@ class Agent(Generic[SpecT]):
             return NotImplemented
         if "spec" in vars(self) or "spec" in vars(other):
             return self is other
-        return _values(self) == _values(other)
+        return _setting_values(self) == _setting_values(other)
 
     def __hash__(self) -> int:
-        return id(self) if "spec" in vars(self) else hash((type(self), *_values(self)))
+        return id(self) if "spec" in vars(self) else hash((type(self), *_setting_values(self)))
 
     def __delattr__(self, name: str) -> None:
         if name in _settings(cast(Any, type(self))):
@@ -342,8 +342,7 @@ def _settings(kind: Any) -> dict[str, Any]:
     return {one.name: hints[one.name] for one in fields(kind)}
 
 
-def _values(agent: Any) -> tuple[Any, ...]:
-    """Return the values of an agent's settings, in order."""
+def _setting_values(agent: Any) -> tuple[Any, ...]:
     return tuple(getattr(agent, one.name) for one in fields(agent))
 
 

@@ -95,7 +95,7 @@ def test_a_frontier_is_over_what_is_certified(drawn, tmp_path):
     assert [*bars(within), *bars(beyond)] == [pytest.approx(end) for end in ends]
     assert [(one.get_label(), one[0].get_marker()) for one in axes.containers] == [
         ("dp", "v"),
-        ("_the same", "v"),
+        ("_unlisted", "v"),
     ]
     assert sorted(axes.get_legend_handles_labels()[1]) == ["dp", "dp", "random"]  # bars, and levels
     levels = {one.get_label(): one.get_ydata()[0] for one in axes.get_lines()}

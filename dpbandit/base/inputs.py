@@ -109,7 +109,7 @@ def reals(value: Any) -> npt.NDArray[np.float64]:
 
 
 def _is_real(item: Any) -> bool:
-    """Return True for real numbers; durations, which NumPy registers as integers, are none."""
+    # NumPy registers durations as integers
     return isinstance(item, Real | Decimal | np.bool_) and not isinstance(item, np.timedelta64)
 
 

@@ -184,11 +184,14 @@ def _show_environment(env: str) -> None:
 
 
 def _show_agent(agent: str) -> None:
-    from dpbandit.running.settings import AROUND, agent_id, agent_kind, around
+    from dpbandit.running.settings import WRAPPER_KINDS, agent_id, agent_kind, around
 
     words, bare = around(agent_id(agent))
     console = screen()
-    for kind in [*(AROUND[word] for word in AROUND if word in words), agent_kind(bare)]:
+    for kind in [
+        *(WRAPPER_KINDS[word] for word in WRAPPER_KINDS if word in words),
+        agent_kind(bare),
+    ]:
         console.print(Text.assemble((kind.__name__, "bold"), f"  {first_line(kind)}"))
         for line in _lines(tuple(one for one in described(kind) if one.name != "agent")):
             console.print(line)

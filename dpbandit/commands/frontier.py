@@ -146,11 +146,11 @@ def _same(key: str, requested: Any, there: Any) -> bool:
 
 def _on_one_problem(results: "Results") -> "Results":
     """Return the runs; raise `InputError` unless all are on one problem."""
-    from dpbandit.results.problems import several
+    from dpbandit.results.problems import several_problems
 
     if len({run.place for run in results}) > 1:
         how = "choose with --horizon, --seed, --set, or a label in place of ENV"
-        raise several((run.setup for run in results), how)
+        raise several_problems((run.setup for run in results), how)
     return results
 
 

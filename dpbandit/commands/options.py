@@ -204,11 +204,11 @@ def complete_agents(incomplete: str) -> list[str]:
     (['linucb,dp-ucb'], ['priced:greedy'])
     """
     from dpbandit.agents import AGENTS  # not before: 60 files
-    from dpbandit.running.settings import AROUND, around
+    from dpbandit.running.settings import WRAPPER_KINDS, around
 
     before, comma, last = incomplete.rpartition(",")
     behind = around(last)[0]
-    names = [*AROUND, *AGENTS] if last and not behind else [behind + name for name in AGENTS]
+    names = [*WRAPPER_KINDS, *AGENTS] if last and not behind else [behind + name for name in AGENTS]
     return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
 

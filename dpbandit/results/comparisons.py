@@ -1,4 +1,4 @@
-"""Compare runs statistically: paired differences, Holm's correction, bootstrap bands."""
+"""Statistical comparisons of runs: paired differences, Holm's correction, bootstrap bands."""
 
 from collections.abc import Sequence
 from math import inf, nan, sqrt
@@ -8,35 +8,35 @@ import numpy as np
 import scipy
 
 from dpbandit.base import Floats, InputError, abbrev, one_of, positive
-from dpbandit.results.problems import labels, several
+from dpbandit.results.problems import labels, several_problems
 from dpbandit.results.runs import AgentRun, without_epsilon
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_ROUNDING = 1e-12
-"""Gaps that differ by less, relatively, are equal."""
+_EQUAL_GAPS_TOLERANCE = 1e-12
+"""Standard error of gaps, relative to their mean, below which all gaps count as equal."""
 
 
 class Paired(NamedTuple):
-    """A mean difference of paired values."""
+    """Mean difference of paired values, with its confidence interval and t-test."""
 
     mean: float
     low: float
     """lower end of the confidence interval of the mean"""
     high: float
     p: float
-    """two-sided t-test of no difference"""
+    """two-sided p-value of the t-test of no difference"""
     pairs: int
 
 
 def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
-    """The mean of `values` - `others`, pair by pair (R,), with Student's interval and test.
+    """Estimate the mean of `values` - `others`, arrays (R,), with Student's interval and test.
 
-    Under common random numbers this is much sharper than comparing two means. Where nothing can be
-    estimated (a single pair, or gaps that are all equal) the interval is NaN. R gaps that happen to
-    be equal prove no more than their signs: p = 2^(1 - R).
+    With common random numbers this is much more precise than comparing two means. The interval is
+    NaN for a single pair, and where all gaps are equal. R equal gaps prove no more than their signs
+    do: p = 2^(1 - R).
 
     >>> paired(np.array([3.0, 5.0, 4.0]), np.array([1.0, 2.0, 3.0])).mean
     2.0
@@ -46,7 +46,7 @@ def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
     if pairs < 2:
         return Paired(mean, nan, nan, nan, pairs)
     se = float(gaps.std(ddof=1)) / sqrt(pairs)
-    if se <= _ROUNDING * abs(mean):
+    if se <= _EQUAL_GAPS_TOLERANCE * abs(mean):
         return Paired(mean, nan, nan, 1.0 if mean == 0 else 2.0 ** (1 - pairs), pairs)
     half = float(scipy.special.stdtrit(pairs - 1, (1 + level) / 2)) * se
     p = float(2 * scipy.special.stdtr(pairs - 1, -abs(mean) / se))
@@ -54,10 +54,10 @@ def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
 
 
 def holm(p: Sequence[float]) -> Floats:
-    """Holm's adjusted p-values (1979, Scand. J. Stat.).
+    """Adjust p-values for multiple tests by Holm's method (1979, Scand. J. Stat.).
 
-    Whatever is true, the probability that any true null hypothesis gets a value below 0.05 is at
-    most 5 %, if its p-value is valid. NaNs, tests that were not made, stay NaN and do not count.
+    The probability that any true null hypothesis gets an adjusted value below 0.05 is at most 5 %,
+    if its p-value is valid. NaNs stand for tests that were not made; they stay NaN, uncounted.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -74,17 +74,17 @@ def holm(p: Sequence[float]) -> Floats:
 def bootstrap_band(
     values: Floats, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> tuple[Floats, Floats]:
-    """Bootstrap of the mean over replicas, place by place: lower and upper ends.
+    """Return lower and upper ends of a pointwise bootstrap interval of the mean over replicas.
 
-    Percentiles, stretched about the mean by what they lack for few replicas: sqrt(R / (R - 1)) for
-    the variance and Student's quantile over the normal one (Hesterberg 2015, The American
+    Percentiles, widened about the mean to correct for few replicas: by sqrt(R / (R - 1)) for the
+    variance, and by Student's quantile over the normal one (Hesterberg 2015, The American
     Statistician).
 
     Args:
-        values: (..., R), R >= 2; replicas are drawn with replacement, whole curves at a time.
-        level: of the band at each place.
-        resamples: bootstrap samples.
-        seed: of the resampling.
+        values: (..., R), R >= 2; whole replicas are drawn with replacement.
+        level: confidence level at each point.
+        resamples: number of bootstrap samples.
+        seed: seed of the resampling.
     """
     samples = values @ resampled(values.shape[-1], resamples, seed)
     return _band(values.mean(axis=-1), samples, values.shape[-1], level)
@@ -93,14 +93,14 @@ def bootstrap_band(
 def ratio_band(
     values: Floats, over: Floats, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> tuple[float, float, float]:
-    """Mean over rows of (mean of `values`) / (mean of `over`), and its ends by `bootstrap_band`.
+    """Return the mean over rows of mean(values) / mean(over), with its bootstrap interval.
 
     Args:
-        values: (rows, R), R >= 2; replica r of all rows and of both is drawn together.
-        over: (rows, R).
-        level: of the interval.
-        resamples: bootstrap samples.
-        seed: of the resampling.
+        values: (rows, R), R >= 2; replica r of all rows, and of `over`, is drawn together.
+        over: denominators, (rows, R).
+        level: confidence level of the interval, made as in `bootstrap_band`.
+        resamples: number of bootstrap samples.
+        seed: seed of the resampling.
 
     >>> ratio_band(np.array([[1.0, 2.0, 3.0]]), np.array([[2.0, 4.0, 6.0]]))
     (0.5, 0.5, 0.5)
@@ -121,14 +121,14 @@ def _band(found: Any, samples: Floats, R: int, level: float) -> tuple[Any, Any]:
 
 
 def differences(runs: Sequence[AgentRun], baseline: str, *, level: float = 0.95) -> "pd.DataFrame":
-    """Final regret of every run minus that of `baseline` on the same users, replica by replica.
+    """Compare each run's final regret with that of `baseline` on the same users, by replica.
 
     One row for each run: `problem`, `horizon`, `agent`, `epsilon`, `delta`; the mean `difference`
     (negative: less regret than the baseline), the confidence interval `low` to `high` at `level`,
     the two-sided `p` of a paired t-test, `p_holm`, corrected for all tests of the table, `pairs`,
     and `verdict`: "less", "more" or "no difference found" at 1 - `level` after the correction, or
-    "not tested" where fewer than two replicas are shared. Where the baseline ran for several
-    (epsilon, delta), a run is compared with its own target.
+    "not tested" if fewer than two replicas are shared. If the baseline ran for several (epsilon,
+    delta), a run is compared with the baseline's run of equal target.
 
     Raises:
         InputError: no run is called `baseline`.
@@ -142,7 +142,7 @@ def differences(runs: Sequence[AgentRun], baseline: str, *, level: float = 0.95)
         for run in runs
         if run.name != baseline
     ]
-    table = pd.DataFrame(rows, columns=_COLUMNS)
+    table = pd.DataFrame(rows, columns=_DIFFERENCE_COLUMNS)
     table["p_holm"] = holm(table["p"].to_list())
     sure = table["p_holm"] < 1 - level
     words = np.where(table["difference"] < 0, "less", "more")
@@ -151,12 +151,12 @@ def differences(runs: Sequence[AgentRun], baseline: str, *, level: float = 0.95)
     return table
 
 
-_COLUMNS = ["problem", "horizon", "agent", "epsilon", "delta"]
-_COLUMNS += ["difference", "low", "high", "p", "pairs"]
+_DIFFERENCE_COLUMNS = ["problem", "horizon", "agent", "epsilon", "delta"]
+_DIFFERENCE_COLUMNS += ["difference", "low", "high", "p", "pairs"]
 
 
 def _partner(runs: Sequence[AgentRun], run: AgentRun, baseline: str) -> AgentRun | None:
-    """The baseline's run on the problem of `run`, for its privacy target if it has several."""
+    """Return the baseline's run on the problem of `run`; of several, the one of equal target."""
     there = [other for other in runs if other.name == baseline and other.place == run.place]
     if len(there) > 1:
         there = [other for other in there if _target(other) == _target(run)]
@@ -179,15 +179,15 @@ def _row(run: AgentRun, name: str, partner: AgentRun | None, level: float) -> tu
 
 
 class Needed(NamedTuple):
-    """The least epsilon at which an agent loses no more than something."""
+    """Least epsilon at which an agent's mean regret is at most a given bound."""
 
     epsilon: float
-    """certified; infinity if no run loses so little, the smallest that was run if all do"""
+    """certified epsilon; inf if no run meets the bound, the smallest epsilon run if all do"""
     low: float
-    """lower end of the bootstrap interval"""
+    """lower end of the bootstrap interval of `epsilon`"""
     high: float
     least: float
-    """mean regret of the run that loses least"""
+    """least mean regret of all runs of the agent"""
 
 
 def epsilon_for(
@@ -195,17 +195,17 @@ def epsilon_for(
 ) -> Needed:
     """Compute the least certified epsilon at which the mean regret is at most `regret`.
 
-    Between two runs the mean is interpolated in the logarithm of epsilon; replicas are drawn
-    together for the interval, since they meet the same users at every epsilon.
+    Between two runs the mean is interpolated in the logarithm of epsilon. The bootstrap draws whole
+    replicas, which meet the same users at every epsilon.
 
     Args:
-        runs: on one problem, some of them private, with replicas 0, 1, ... in common.
-        regret: in units of the reward, > 0.
-        agent: whose runs; its name without epsilon, needed where several are private.
-        level: of the interval.
+        runs: runs on one problem, some of them private, with replicas 0, 1, ... in common.
+        regret: bound on the mean regret, in units of the reward, > 0.
+        agent: name of the agent without epsilon; needed if several agents are private.
+        level: confidence level of the interval.
 
     Raises:
-        InputError: no private runs, of several agents, or on several problems.
+        InputError: no run is private, several agents are, or runs are on several problems.
     """
     positive("regret", regret)
     runs_of_agent: dict[str, list[AgentRun]] = {}
@@ -213,7 +213,7 @@ def epsilon_for(
         if 0 < run.certificate.epsilon < inf:
             runs_of_agent.setdefault(without_epsilon(run.name), []).append(run)
     if not runs_of_agent:
-        raise InputError("Expected runs of which some are private, got none that is.")
+        raise InputError("Expected runs of which some are private, got none.")
     if agent is None and len(runs_of_agent) == 1:
         (agent,) = runs_of_agent
     if not isinstance(agent, str) or agent not in runs_of_agent:
@@ -223,7 +223,7 @@ def epsilon_for(
         )
     mine = sorted(runs_of_agent[agent], key=lambda run: run.certificate.epsilon)
     if len({run.place for run in mine}) > 1:
-        raise several(run.setup for run in mine)
+        raise several_problems(run.setup for run in mine)
     epsilons = np.array([run.certificate.epsilon for run in mine])
     many = min(len(run.replicas) for run in mine)
     curves = np.array([run.regret[-1, :many] for run in mine])
@@ -236,7 +236,7 @@ def epsilon_for(
 
 
 def _first_below(epsilons: Floats, means: Floats, regret: float) -> Floats:
-    """Where means (E, n) first come down to `regret`, (n,).
+    """Return the least epsilon, interpolated, at which means (E, n) reach `regret`: (n,).
 
     >>> _first_below(np.array([1.0, 4.0]), np.array([[8.0, 1.0, 9.0], [2.0, 1.0, 9.0]]), 5.0)
     array([ 2.,  1., inf])
@@ -252,6 +252,6 @@ def _first_below(epsilons: Floats, means: Floats, regret: float) -> Floats:
 
 
 def resampled(R: int, resamples: int, seed: int) -> Floats:
-    """Weights of R replicas in each sample, (R, resamples)."""
+    """Draw the weights of R replicas in each bootstrap sample, (R, resamples)."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(R, np.full(R, 1 / R), size=resamples).T / R

@@ -1,4 +1,4 @@
-"""Draw figures of regret, frontiers and certificates."""
+"""Figures of regret, frontiers and certificates."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 Band: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
-"""Lower and upper ends of a band of the mean over the last axis"""
+"""Function from values (..., R) to lower and upper ends of a band of their mean over R."""
 
-_LOOK: dict[Any, Any] = {
+_STYLE: dict[Any, Any] = {
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color"), "0.15"),
     **dict.fromkeys(("xtick.color", "ytick.color"), "0.15"),
     **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), 12.0),
@@ -43,39 +43,39 @@ _LOOK: dict[Any, Any] = {
     "patch.edgecolor": "white",
     "patch.force_edgecolor": True,
 }
-"""What figures have other than Matplotlib's defaults"""
+"""Matplotlib settings of all figures that differ from the defaults."""
 COLOURS = (
     *("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc"),
     *("#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"),
 )
-"""That the colour-blind tell apart, after seaborn (Waskom, JOSS 2021)"""
+"""Colours that colour-blind readers can tell apart, after seaborn (Waskom, JOSS 2021)."""
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1)))
 _MARKERS = "osD^vPXp*h"
-_NARROW = 40
-"""Letters of a label, two of which stand side by side"""
-_DECADES = 3
-"""Of an axis with room for 1, 2 and 5 of each"""
+_MAX_COLUMN_LETTERS = 40
+"""Longest label with which a legend has two columns."""
+_MAX_DENSE_DECADES = 3
+"""Decades of an axis up to which ticks stand at 1, 2 and 5 of each decade."""
 _UNDATED: dict[str, dict[str, None]] = {
     ".png": {},
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
 DOTS = 160
-"""of a PNG, an inch"""
+"""Dots per inch of a PNG."""
 _TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
 
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Draw like all figures, whatever style the caller has chosen."""
+    """Use the style of dpbandit's figures in a `with` block, whatever the caller's settings."""
     with rc_context():
         rcdefaults()
-        rcParams.update(_LOOK)
+        rcParams.update(_STYLE)
         yield
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF: of the same numbers the same bytes, with `words` of it."""
+    """Write a figure as PNG, SVG or PDF, equal numbers as equal bytes, with its `words`."""
     metadata = {**_UNDATED[path.suffix], _TEXT[path.suffix]: words(figure)}
     with rc_context({"svg.hashsalt": "dpbandit"}):
         figure.savefig(path, dpi=DOTS, metadata=metadata)
@@ -84,7 +84,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def few_colours(path: Path) -> None:
-    """Store a PNG with a palette of 48 colours: a quarter of the bytes, to the eye the same."""
+    """Reduce a PNG to a palette of 48 colours: a quarter of the bytes, no visible change."""
     with Image.open(path) as image:
         metadata = PngInfo()
         for name, text in image.info.items():
@@ -95,7 +95,7 @@ def few_colours(path: Path) -> None:
 
 
 def words(figure: Figure) -> str:
-    """What a figure says to who cannot see it: its titles, and where each line of a legend ends."""
+    """Describe a figure in text for readers who cannot see it: titles, end points of lines."""
     phrases = []
     for axes in figure.axes:
         phrases.append(axes.get_title(loc="left") or axes.get_title())
@@ -109,40 +109,40 @@ def words(figure: Figure) -> str:
 
 
 def style(look: int) -> tuple[Any, Any]:
-    """Colour and dashes: ten colours, and the second ten have other dashes."""
+    """Return colour and dashes number `look`; after ten, colours repeat with other dashes."""
     turn, place = divmod(look, 10)
     return COLOURS[place], DASHES[(place + turn) % len(DASHES)]
 
 
 def level(place: int) -> tuple[str, Any]:
-    """Grey and dashes of a horizontal line: 18 that differ."""
+    """Return grey and dashes of horizontal line number `place`; 18 are distinct."""
     turn, dashes = divmod(place, len(DASHES))
     return str(0.2 + 0.2 * ((dashes + turn) % 3)), DASHES[dashes]
 
 
 def despine(axes: "Axes") -> None:
-    """Leave the lower and the left line of a frame."""
+    """Remove the upper and right lines of the axes' frame."""
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def from_zero(axes: "Axes") -> None:
-    """Let the vertical axis begin just below zero, where lines may lie, or what is drawn there."""
+    """Let the vertical axis begin just below zero, so that lines at zero are visible."""
     axes.set_ylim(bottom=min(-0.015 * axes.get_ylim()[1], 1.05 * axes.dataLim.ymin))
 
 
 def line_count(labels: Sequence[str]) -> int:
-    """The lines that labels take, of which long ones have several."""
+    """Count the lines of text in labels, some of which have several lines."""
     return sum(1 + label.count("\n") for label in labels)
 
 
 def student_band(values: Floats) -> tuple[Floats, Floats]:
-    """Student's 95 % confidence interval of the mean along the last axis."""
+    """Compute Student's 95 % confidence interval of the mean along the last axis."""
     mean, half = values.mean(axis=-1), half_band(values)
     return mean - half, mean + half
 
 
 def half_band(values: Floats) -> Floats:
-    """Half the 95 % confidence interval of the mean along the last axis, two values or more."""
+    """Compute half the width of `student_band`, for two or more values."""
     replicas = values.shape[-1]
     half: Floats = scipy.special.stdtrit(replicas - 1, 0.975) * values.std(axis=-1, ddof=1)
     return half / np.sqrt(replicas)
@@ -157,18 +157,18 @@ def line(
     *,
     band: Band = student_band,
 ) -> None:
-    """Means of the replicas' `values` with 95 % bars, where there are replicas.
+    """Draw a line through the replicas' means at `where`, with 95 % bars for several replicas.
 
-    Places that come twice are points of their own, apart from the line.
+    If a place of `where` occurs twice, its second point stands apart from the line.
     """
     import seaborn  # not before: slow to import
 
     color, dashes = style(look)
-    marker = _MARKERS[(look + look // 10) % len(_MARKERS)]  # of the same colour another
+    marker = _MARKERS[(look + look // 10) % len(_MARKERS)]  # lines of one colour differ in marker
     scales = axes.get_xscale(), axes.get_yscale()
-    axes.set(xscale="linear", yscale="linear")  # of logarithms it would draw the geometric mean
+    axes.set(xscale="linear", yscale="linear")  # on a log scale seaborn takes geometric means
     for layer, places in enumerate(_layers(where)):
-        some, label = [values[place] for place in places], "_the same" if layer else name
+        some, label = [values[place] for place in places], "_unlisted" if layer else name
         seaborn.lineplot(
             x=np.repeat([float(where[place]) for place in places], list(map(len, some))),
             y=np.concatenate(some),
@@ -204,7 +204,7 @@ def _one_artist(axes: "Axes", label: str) -> None:
 
 
 def _layers(where: Sequence[float]) -> list[list[int]]:
-    """Places in as few lists as have none twice.
+    """Split indices of `where` into as few lists as possible without a repeated value in any.
 
     >>> _layers([1.0, 2.0, 2.0])
     [[0, 1], [2]]
@@ -228,7 +228,7 @@ def rounds(
     dashes: Any,
     band: Band = student_band,
 ) -> None:
-    """The mean of `values` (marks, R) by round in a filled 95 % band, where there are replicas."""
+    """Draw the mean of `values` (marks, R) by round, in a filled 95 % band for R > 1."""
     axes.plot(marks, values.mean(axis=1), color=color, ls=dashes, lw=2, label=name)
     if values.shape[1] > 1:
         axes.fill_between(marks, *band(values), color=color, alpha=0.2, lw=0)
@@ -244,7 +244,7 @@ def panels(
     rows: int = 1,
     heights: Sequence[float] | None = None,
 ) -> "Iterator[list[Axes]]":
-    """Axes, one for each title, saved to `path` (.png, .svg or .pdf) at the end."""
+    """Yield axes, one for each title; at the end of the `with` block save them to `path`."""
     with figure_style():
         figure = Figure(figsize=size, layout="constrained")
         columns = len(titles) // rows
@@ -264,24 +264,24 @@ def panels(
 
 @contextmanager
 def drawn(path: Path, title: str) -> "Iterator[Axes]":
-    """One pair of axes with its legend below, saved to `path` at the end."""
+    """Yield one pair of axes; at the end add a legend below and save them to `path`."""
     with panels(path, [as_text(title)], size=(9.5, 6.2)) as (axes,):
         yield axes
         figure: Any = axes.figure
         _, labels = axes.get_legend_handles_labels()
-        columns = 2 if max(map(len, labels), default=0) < _NARROW else 1
+        columns = 2 if max(map(len, labels), default=0) < _MAX_COLUMN_LETTERS else 1
         figure.set_figheight(5.2 + 0.26 * line_count(labels) / columns)
         legend_at_the_foot(axes, columns)
 
 
 def legend_beside(axes: "Axes", title: str | None = None) -> None:
-    """To the right of the axes."""
+    """Draw the legend to the right of the axes."""
     where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
     axes.legend(title=title, frameon=False, handlelength=3.5, alignment="left", **where)
 
 
 def legend_at_the_foot(axes: "Axes", columns: int = 2) -> None:
-    """Of one pair of axes, under all that the figure has."""
+    """Draw the legend of the axes at the bottom of the figure."""
     figure: Any = axes.figure
     entries = axes.get_legend_handles_labels()
     how: dict[str, Any] = {"ncols": columns, "frameon": False, "handlelength": 3.2}
@@ -289,7 +289,7 @@ def legend_at_the_foot(axes: "Axes", columns: int = 2) -> None:
 
 
 def legend_below(axes: "Axes", title: str) -> None:
-    """Under the axes, in two columns."""
+    """Draw the legend under the axes, in two columns."""
     axes.legend(
         title=title,
         loc="upper center",
@@ -304,13 +304,14 @@ def legend_below(axes: "Axes", title: str) -> None:
 
 
 def log_ticks(axis: "Axis") -> None:
-    """Ticks of a logarithmic axis whose data is drawn: 1, 2, 5 of each decade, 1 of many."""
+    """Set ticks of a logarithmic axis: 1, 2 and 5 of each decade, or powers of 10 of many."""
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if log10(high / low) < _DECADES else (1,)))
+    dense = log10(high / low) < _MAX_DENSE_DECADES
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if dense else (1,)))
 
 
 def loglog(axes: "Axes", ticks: Sequence[float]) -> None:
-    """Both axes logarithmic, with these ticks below."""
+    """Make both axes logarithmic, with these ticks on the horizontal one."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(list(ticks), [f"{tick:,g}" if tick < 1e6 else f"{tick:g}" for tick in ticks])
@@ -319,18 +320,18 @@ def loglog(axes: "Axes", ticks: Sequence[float]) -> None:
     axes.yaxis.set_major_formatter("{x:,.6g}")
 
 
-_FEW = 8
-"""Lines that leave room for a legend among them"""
+_MAX_LINES_INSIDE = 8
+"""Most lines with which the legend stands inside the axes."""
 
 
 class Curve(NamedTuple):
-    """One agent's line."""
+    """Cumulative regret of an agent, drawn as a line."""
 
     label: str
     regret: Floats
-    """cumulative, (marks, replicas)"""
+    """cumulative regret, (marks, replicas)"""
     look: int | None = None
-    """place in palette and dashes, to look alike in several figures; by default in order"""
+    """number of colour and dashes, see `style`; by default the place in the order of regret"""
 
 
 def draw_regret(
@@ -341,9 +342,9 @@ def draw_regret(
     title: str,
     unit: str,
     band: Band = student_band,
-    few: int = _FEW,
+    few: int = _MAX_LINES_INSIDE,
 ) -> None:
-    """What `regret_curves` writes, on axes; more than a few lines have their legend below."""
+    """Draw regret curves on axes; with more than `few` lines the legend stands below them."""
     worst_first = sorted(curves, key=lambda curve: -curve.regret[-1].mean())
     for place, curve in enumerate(worst_first):
         color, dashes = style(place if curve.look is None else curve.look)
@@ -372,15 +373,14 @@ def regret_curves(
     unit: str,
     band: Band = student_band,
 ) -> None:
-    """Mean cumulative regret by round with 95 % bands of the mean, the worst agent first.
+    """Write a figure of mean cumulative regret by round with 95 % bands, the worst agent first.
 
     Args:
-        path: .png, .svg or .pdf.
-        marks: rounds, (marks,).
-        curves: one for each agent.
-        title: what was compared.
-        unit: what a regret of 1 is.
-        band: lower and upper ends for (marks, R); Student's if left out.
+        path: file to write, .png, .svg or .pdf.
+        marks: logged rounds, (marks,).
+        curves: one curve for each agent.
+        title, unit: title of the figure, and unit of regret.
+        band: function that returns lower and upper ends for (marks, R); by default Student's.
     """
     legend = 0.3 + 0.28 * line_count([curve.label for curve in curves])
     with panels(path, [""], size=(7.6, 4.8 + legend)) as (axes,):
@@ -397,10 +397,10 @@ def delta_curve(
     curve: str = "certified curve",
     ages: Sequence[tuple[int, float]] = (),
 ) -> None:
-    """The certified curve delta(epsilon) with the claimed and the certified point, to `path`.
+    """Write a figure of the certified curve delta(epsilon), with claimed and certified points.
 
-    `curve` is its label, which says what privacy it is of where that is not ordinary DP. Beside it,
-    if there are `ages`, the epsilon of those who watch for so many rounds after a visit.
+    `curve` is the label of the curve, with the kind of privacy unless it is ordinary DP. `ages` are
+    pairs (rounds after a visit, epsilon towards an observer until then), drawn on second axes.
     """
     most = 1.5 * max(certified, min(claim[0], 100.0)) if certified < inf else 3 * claim[0]
     epsilons = np.linspace(0, most, 200)
@@ -460,15 +460,15 @@ def tradeoff(
     certified: str,
     measured: str,
 ) -> None:
-    """A certificate's trade-off curve beside what an audit has proven, to `path`.
+    """Write a figure of a certificate's trade-off curve and of the one that an audit has proven.
 
     Args:
-        path: .png, .svg or .pdf.
-        allowed: the largest true positive rate the certificate allows at a false positive rate.
-        proven: the least that the audit leaves possible.
+        path: file to write, .png, .svg or .pdf.
+        allowed: false positive rates -> largest true positive rates that the certificate allows.
+        proven: false positive rates -> least true positive rates that the audit has proven.
         point: (upper bound of the false positive rate, lower bound of the true positive rate).
-        title: what was audited.
-        certified, measured: words for the two curves.
+        title: title of the figure.
+        certified, measured: labels of the two curves.
     """
     fpr = np.linspace(0, 1, 401)
     with panels(path, [title], size=(7, 6.4)) as (axes,):
@@ -487,50 +487,51 @@ def tradeoff(
 
 
 _SMALLEST, _LARGEST = 1e-9, 1e9
-"""Epsilons that have a place on an axis; less is none at all, and more is no privacy"""
-_STEPS = 25
-"""Of an overlay"""
-_EPSILON = re.compile(r":epsilon=[^:]*")
-"""In the name of an agent that is an id with settings"""
+"""Epsilons between which a run has a point; below is no use of data, above no privacy."""
+_OVERLAY_POINTS = 25
+"""Points at which an overlay is computed."""
+_EPSILON_SETTING = re.compile(r":epsilon=[^:]*")
+"""Pattern of the setting epsilon in an agent's id with settings."""
 
 
 class Front(NamedTuple):
-    """One agent's line: a run for each of its claims."""
+    """Runs of an agent with different claims, drawn as a line over certified epsilon."""
 
     label: str
     runs: Sequence[AgentRun]
     look: int
-    """place in palette, dashes and markers, to look alike in several figures"""
+    """number of colour, dashes and marker, see `style`"""
 
 
 class Overlay(NamedTuple):
-    """A line that nobody measured: a bound, or the shape of one."""
+    """Curve that was not measured: a bound, or its shape."""
 
     label: str
     at: Callable[[float], float]
-    """epsilon, at the figure's delta -> regret"""
+    """epsilon -> regret, at the figure's delta"""
     dashes: Any = "solid"
     color: Any = "black"
 
 
 def final(run: AgentRun) -> Floats:
-    """Regret after the last round, (R,)."""
+    """Return regret after the last round, (R,)."""
     return run.regret[-1]
 
 
 def placed(run: AgentRun) -> bool:
-    """Whether its certified epsilon can be a place on an axis."""
+    """Return True if a run's certified epsilon can be drawn on a logarithmic axis."""
     return _SMALLEST < run.certificate.epsilon < _LARGEST
 
 
 def fronts_of(runs: Iterable[AgentRun]) -> tuple[list[Front], list[tuple[str, Floats]]]:
-    """A line for each name that claims an epsilon, with what restricts it; all others as levels.
+    """Split runs into lines of agents that claim an epsilon, and levels (label, regret) of others.
 
-    Names of ids that differ in epsilon alone, fade:epsilon=1 and fade:epsilon=3, are one line.
+    Names that differ in epsilon alone, such as fade:epsilon=1 and fade:epsilon=3, form one line.
+    Labels include what restricts the privacy of a line's runs.
     """
     lines: dict[str, list[AgentRun]] = {}
     for run in runs:
-        lines.setdefault(_EPSILON.sub("", run.name), []).append(run)
+        lines.setdefault(_EPSILON_SETTING.sub("", run.name), []).append(run)
     private = {name: line for name, line in lines.items() if any(map(claims, line))}
     levels = [
         (name, final(run)) for name, line in lines.items() if name not in private for run in line
@@ -551,34 +552,34 @@ def frontier(
     band: Band = student_band,
     overlays: Iterable[Overlay] = (),
 ) -> None:
-    """Draw what agents reach over the epsilon that is certified, never over the one claimed.
+    """Draw agents' regret, or another value, over certified (never claimed) epsilon.
 
-    Runs for which none is certified stand on the right, at infinity, apart from the lines; those at
-    0 are levels.
+    Runs with an infinite certified epsilon are points at the right end, apart from the lines; runs
+    with epsilon 0 are horizontal lines.
 
     Args:
-        axes: where; its label below says what epsilon is of.
-        fronts: one for each agent.
-        levels: labels and values (R,) of what has no epsilon, each a horizontal line.
-        value: run -> what is drawn of it, (R,).
-        band: 95 % intervals of the mean.
-        overlays: bounds, or shapes of them.
+        axes: axes to draw on; the horizontal one is labelled with delta and the kind of privacy.
+        fronts: one line for each agent.
+        levels: labels and values (R,) of agents without epsilon, drawn as horizontal lines.
+        value: run -> values to draw, (R,).
+        band: function that returns 95 % intervals of the mean.
+        overlays: bounds, or their shapes.
     """
     sorted_fronts = [front._replace(runs=sorted(front.runs, key=_epsilon)) for front in fronts]
     every = [run for front in sorted_fronts for run in front.runs]
     beyond = 2.5 * max((_epsilon(run) for run in every if placed(run)), default=1.0)
-    none = [(one.label, value(run)) for one in sorted_fronts for run in one.runs if _nothing(run)]
+    none = [(one.label, value(run)) for one in sorted_fronts for run in one.runs if _is_zero(run)]
     for front in sorted_fronts:
         label = front.label
         within = [run for run in front.runs if placed(run)]
-        without = [run for run in front.runs if not (placed(run) or _nothing(run))]
+        without = [run for run in front.runs if not (placed(run) or _is_zero(run))]
         for runs, where in (
             (within, list(map(_epsilon, within))),
             (without, [beyond] * len(without)),
         ):
             if runs:
                 line(axes, where, [value(run) for run in runs], label, front.look, band=band)
-                label = "_the same"  # in no legend
+                label = "_unlisted"  # labels that begin with _ are in no legend
     for place, (label, values) in enumerate([*none, *levels]):
         shade, dashes = level(place)
         axes.axhline(values.mean(), color=shade, lw=1.4, ls=dashes, label=label)
@@ -593,20 +594,20 @@ def frontier(
         ticks = [tick for tick in axes.get_xticks() if low <= tick < beyond / 1.4]
         axes.set_xticks([*ticks, beyond], [*(f"{tick:g}" for tick in ticks), "∞"])
         axes.set_xlim(low, high)
-    axes.set_xlabel(_what_epsilon(list(filter(placed, every))))
+    axes.set_xlabel(_epsilon_label(list(filter(placed, every))))
 
 
 def _draw_overlays(axes: "Axes", overlays: Iterable[Overlay], epsilons: Sequence[float]) -> None:
-    """From the least to the largest epsilon that somebody has."""
+    """Draw each overlay from the least to the largest of the epsilons."""
     for overlay in overlays:
-        where = np.geomspace(min(epsilons), max(epsilons), _STEPS)
+        where = np.geomspace(min(epsilons), max(epsilons), _OVERLAY_POINTS)
         values = [overlay.at(float(epsilon)) for epsilon in where]
         how: dict[str, Any] = {"color": overlay.color, "ls": overlay.dashes, "lw": 1.8}
         axes.plot(where, values, label=overlay.label, **how)
 
 
 def claims(run: AgentRun) -> bool:
-    """Whether it claims an epsilon between none and infinity."""
+    """Return True if a run claims a positive, finite epsilon."""
     return 0 < run.certificate.claimed_epsilon < inf
 
 
@@ -614,12 +615,12 @@ def _epsilon(run: AgentRun) -> float:
     return run.certificate.epsilon
 
 
-def _nothing(run: AgentRun) -> bool:
+def _is_zero(run: AgentRun) -> bool:
     return _epsilon(run) <= _SMALLEST
 
 
-def _what_epsilon(runs: Sequence[AgentRun]) -> str:
-    """Of what, and at which delta, where that is one."""
+def _epsilon_label(runs: Sequence[AgentRun]) -> str:
+    """Return the axis label, with delta and the kind of privacy if all runs agree in them."""
     notions = {run.certificate.notion.kind for run in runs}
     deltas = {run.certificate.claimed_delta for run in runs}
     at = f" at delta {rounded(deltas.pop(), 6)}" if len(deltas) == 1 else ""

@@ -1,4 +1,4 @@
-"""Tell problems apart by what they are, and name them by what differs."""
+"""Identity of the problems of runs, and labels by the arguments in which they differ."""
 
 import json
 import re
@@ -12,30 +12,30 @@ import numpy as np
 
 from dpbandit.base import InputError, plain
 
-_TABLE = re.compile(r"\w+ \([\d, ]*\) ([0-9a-f]{32})")
-"""An array or a data frame, as `as_words` describes it"""
-_FEW = 8
-"""Numbers of an array that are said as they are"""
-_SHORT = 6
-"""Digits of a hash in a label"""
-_LONGEST = 40
-"""Letters of an argument in a label that has to tell problems apart"""
-_MOST = 8
-"""Problems that a sentence lists"""
+_TABLE_PATTERN = re.compile(r"\w+ \([\d, ]*\) ([0-9a-f]{32})")
+"""Pattern of the words with which `as_words` describes an array or a data frame."""
+_MAX_LISTED_NUMBERS = 8
+"""Largest array that `as_words` writes out as a list of numbers."""
+_HASH_DIGITS = 6
+"""Digits of a hash in a label."""
+_MAX_ARGUMENT_LETTERS = 40
+"""Letters above which a label shows an argument's hash in its place."""
+_MAX_LISTED_PROBLEMS = 8
+"""Most problems that a message lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """The problem of a run, and the seed of its users."""
+    """Problem of a run, and the seed of its users."""
 
     environment: str
     env_kwargs: Mapping[str, Any]
-    """arguments of the environment, `horizon` among them"""
+    """arguments of the environment, including `horizon`"""
     horizon: int
     seed: int
     reward_unit: str
     problem: str
-    """what to call environment and arguments, without the horizon"""
+    """label of environment and arguments, without the horizon"""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -43,15 +43,15 @@ class Setup:
         return _without_horizon(self.env_kwargs)
 
     def facts(self) -> dict[str, Any]:
-        """Return all of it, arrays and tables by their hash, for files and hashes."""
+        """Return all fields as plain values, arrays and tables by their hash, for files."""
         return {**vars(self), "env_kwargs": as_words(self.env_kwargs)}
 
 
 def as_words(value: Any) -> Any:
-    """Describe an argument for results: size and hash of arrays and data frames.
+    """Convert an argument to plain values for results: tables become their type, shape and hash.
 
-    NumPy's scalars are Python's, an array of few numbers is a list. Arrays of equal numbers are
-    equal, however they lie in memory.
+    NumPy's scalars become Python's, an array of at most 8 numbers a list. Arrays of equal numbers
+    have equal hashes, whatever their memory layout.
     """
     if isinstance(value, Mapping):
         return {key: as_words(item) for key, item in value.items()}
@@ -59,7 +59,8 @@ def as_words(value: Any) -> Any:
         return [as_words(item) for item in value]
     if is_number(value):
         return value.item()
-    if isinstance(value, np.ndarray) and value.size <= _FEW and value.dtype.kind in "biuf":
+    few = isinstance(value, np.ndarray) and value.size <= _MAX_LISTED_NUMBERS
+    if few and value.dtype.kind in "biuf":
         return value.tolist()
     if hasattr(value, "shape"):
         from joblib import hash as digest  # not before: slow to import
@@ -70,15 +71,15 @@ def as_words(value: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a scalar of NumPy, or an array without axes, which is no table."""
+    """Return True for a NumPy scalar or an array without axes."""
     return isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def identity(setup: Setup) -> str:
-    """What a problem is: its environment and arguments, and the label that somebody chose for it.
+    """Return text that identifies a problem: environment, arguments and a user's label for it.
 
-    A study may play one problem twice under two labels. Horizon and seed are not part of it, nor is
-    the label that a problem has by itself, which leaves out tables.
+    A study may play one problem twice under two labels. Horizon and seed are left out, and so is a
+    label made from the arguments.
     """
     arguments = _text(as_words(setup.arguments))
     return " ".join([_stem(setup), short_id(setup.environment), arguments])
@@ -108,10 +109,10 @@ def _argument_words(env_kwargs: Mapping[str, Any]) -> list[str]:
 
 
 def labels(setups: Iterable[Setup]) -> dict[str, str]:
-    """Name each problem, by its `identity`, by the shortest label that tells all of them apart.
+    """Return for each problem, by `identity`, a short label that no other one of `setups` has.
 
-    A problem alone is called as it was said. Where several have an environment, or a label, in
-    common, they are called by the arguments that differ, tables by the first digits of their hash.
+    A single problem keeps its `Setup.problem`. Problems that share an environment or a label are
+    named by the arguments that differ, tables by the first digits of their hash.
     """
     first: dict[str, Setup] = {}
     for setup in setups:
@@ -132,7 +133,7 @@ def labels(setups: Iterable[Setup]) -> dict[str, str]:
 
 
 def _stem(setup: Setup) -> str:
-    """The environment; or a label that somebody chose, which says more than the arguments."""
+    """Return the label that a user chose for a problem, or else the environment's short id."""
     name, left = short_id(setup.environment), f"{setup.problem} "
     for word in _argument_words(setup.env_kwargs):
         left = left.replace(f" {word} ", " ", 1)
@@ -140,7 +141,7 @@ def _stem(setup: Setup) -> str:
 
 
 def _apart(stem: str, some: Mapping[str, Setup]) -> dict[str, str]:
-    """Labels of problems with a stem in common: the stem, and which arguments differ."""
+    """Return labels of problems with a common stem: the stem and the arguments that differ."""
     by_problem = {
         key: {"environment": short_id(setup.environment), **as_words(setup.arguments)}
         for key, setup in some.items()
@@ -153,8 +154,8 @@ def _apart(stem: str, some: Mapping[str, Setup]) -> dict[str, str]:
         > 1
     ]
     return {
-        key: " ".join([stem, *(f"{k}={_brief(own[k])}" for k in varied if k in own)])
-        for key, own in by_problem.items()
+        key: " ".join([stem, *(f"{k}={_brief(arguments[k])}" for k in varied if k in arguments)])
+        for key, arguments in by_problem.items()
     }
 
 
@@ -167,43 +168,47 @@ def _text(value: Any, there: bool = True) -> str:
 
 
 def _is_table(value: Any) -> bool:
-    """Of what `as_words` makes."""
+    """Return True if a value made by `as_words` describes a table, or holds one."""
     if isinstance(value, list):
         return any(map(_is_table, value))
-    return isinstance(value, Mapping) or bool(isinstance(value, str) and _TABLE.fullmatch(value))
+    described = isinstance(value, str) and _TABLE_PATTERN.fullmatch(value)
+    return isinstance(value, Mapping) or bool(described)
 
 
 def _brief(value: Any) -> str:
-    """An argument in a label: a table, or what is as long as one, by its hash."""
+    """Write an argument for a label; tables and values of over 40 letters by their hash."""
     if isinstance(value, str):
-        table = _TABLE.fullmatch(value)
-        return f"table:{table[1][:_SHORT]}" if table else value
+        table = _TABLE_PATTERN.fullmatch(value)
+        return f"table:{table[1][:_HASH_DIGITS]}" if table else value
     text = str(value)
-    return text if len(text) <= _LONGEST else f"{type(value).__name__}:{_hash(_text(value))}"
+    if len(text) <= _MAX_ARGUMENT_LETTERS:
+        return text
+    return f"{type(value).__name__}:{_hash(_text(value))}"
 
 
 def _hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:_SHORT]
+    return sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
 
 
-def several(
+def several_problems(
     setups: Iterable[Setup], how: str = "choose with where(problem=..., horizon=..., seed=...)"
 ) -> InputError:
-    """The refusal of several problems, horizons or seeds where one is needed; it lists them."""
+    """Return the error that lists problems, horizons and seeds where a single one is needed."""
     there = list(setups)
     many = len({(identity(one), one.horizon, one.seed) for one in there})
     return InputError(f"Expected runs on one problem, got {many}, {listed(there)}: {how}.")
 
 
 def listed(setups: Iterable[Setup]) -> str:
-    """Problems, horizons and seeds in words, the first few of many."""
+    """Describe problems, horizons and seeds in words, the first eight of many."""
     every = list(setups)
     names = labels(every)
     there = sorted({(names[identity(one)], one.horizon, one.seed) for one in every})
     several_seeds = len({seed for *_, seed in there}) > 1
     labelled = [
         f"{name} for {horizon:,} rounds" + (f" from seed {seed}" if several_seeds else "")
-        for name, horizon, seed in there[:_MOST]
+        for name, horizon, seed in there[:_MAX_LISTED_PROBLEMS]
     ]
-    more = f"; and {len(there) - _MOST} more" if len(there) > _MOST else ""
+    hidden = len(there) - _MAX_LISTED_PROBLEMS
+    more = f"; and {hidden} more" if hidden > 0 else ""
     return "; ".join(labelled) + more

@@ -31,7 +31,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import Certificate
 from dpbandit.results.comparisons import Needed, epsilon_for
-from dpbandit.results.problems import as_words, labels, listed, several
+from dpbandit.results.problems import as_words, labels, listed, several_problems
 from dpbandit.results.runs import AgentRun, as_text, label, merged, standard_error
 from dpbandit.results.shortfalls import shortfalls
 from dpbandit.results.store import (
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_MOST = 30
-"""Runs that are shown; a sweep may have thousands"""
+_MAX_DISPLAYED_RUNS = 30
+"""Most runs that `repr` shows; a sweep may have thousands."""
 _HEAD = ("agent", "regret", "se", "claimed epsilon", "certified epsilon", "at delta", "privacy")
 
 
 def runs_as_text(runs: Sequence[AgentRun]) -> str:
-    """Describe runs in a few lines, one for each run, at most `_MOST`."""
+    """Describe runs as a text table with a line for each of the first 30."""
     rows = [_HEAD, *_rows(runs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -106,7 +106,7 @@ def _rows(runs: Sequence[AgentRun]) -> list[tuple[str, ...]]:
             rounded(standard_error(run.regret[-1]), 2),
             *_privacy(run),
         )
-        for run in runs[:_MOST]
+        for run in runs[:_MAX_DISPLAYED_RUNS]
     ]
 
 
@@ -123,14 +123,14 @@ def _privacy(run: AgentRun) -> tuple[str, str, str, str]:
 
 
 def _left_out(runs: Sequence[AgentRun]) -> list[str]:
-    more = len(runs) - _MOST
+    more = len(runs) - _MAX_DISPLAYED_RUNS
     return [f"and {more:,} runs more, see summary()"] if more > 0 else []
 
 
 FILES = ("frame.parquet", "regret.png", "results.json", "summary.csv")
-"""What `Results.save` writes."""
+"""Files that `Results.save` writes."""
 FORMATS = (".png", ".svg", ".pdf")
-"""What figures are written as, by the path's ending."""
+"""Suffixes of paths to which figures can be written."""
 _CHOICES = {
     "environment": lambda run: run.setup.environment,
     "horizon": lambda run: run.setup.horizon,
@@ -139,33 +139,33 @@ _CHOICES = {
     "epsilon": lambda run: run.certificate.claimed_epsilon,
     "delta": lambda run: run.certificate.claimed_delta,
 }
-"""What `Results.where` chooses by, beside the problem."""
-_ODOMETER = 20
-"""Rounds fixed beforehand for a table of what has been spent"""
+"""Arguments of `Results.where`, besides the problem: name -> value of a run."""
+_SPENT_ROWS = 20
+"""Rounds for which `Results.spent` has rows, fixed beforehand."""
 
 
 @dataclass(frozen=True, repr=False)
 class Results:
     """Results of `compare` (on one problem) or of a sweep (on many).
 
-    A notebook shows it as a table of regret and certificates. `results["FADE"]` selects the runs
-    of an agent; `len(results)` is the number of runs.
+    A notebook displays a table of regret and certificates. `results["FADE"]` selects the runs of an
+    agent; `len(results)` is the number of runs.
     """
 
     runs: tuple[AgentRun, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
-    """agents that were left out, by name, each with a sentence on what it raised and where"""
+    """agents that failed and have no runs: name -> sentence with the exception and its place"""
 
     def __len__(self) -> int:
         return len(self.runs)
 
     def __getitem__(self, agent: str) -> "Results":
-        """The runs of the agent with this name, or an `InputError` that lists the names."""
+        """Return the runs of the agent with this name; raise `InputError` if there are none."""
         one_of("agent", agent, dict.fromkeys(run.name for run in self.runs))
         return self.where(agent=agent)
 
     def __add__(self, other: "Results") -> "Results":
-        """The runs of both; problems are told apart by what they are."""
+        """Return the runs of both results."""
         return Results(self.runs + other.runs) if isinstance(other, Results) else NotImplemented
 
     def __iter__(self) -> Iterator[AgentRun]:
@@ -181,13 +181,13 @@ class Results:
     def load(cls, path: str | os.PathLike[str]) -> "Results":
         """Load runs from a file, from the folder of a sweep or of `save`, or from a glob pattern.
 
-        Blocks of replicas of the same run are put together. Files that are corrupt, or not from
-        dpbandit, are left out with a warning, and in the folder of a sweep what the sweep, as it
-        was run last, does not ask for. A warning also says how much of a sweep is missing.
+        Blocks of replicas of one run are joined. Left out with a warning are files that are corrupt
+        or not from dpbandit, and in the folder of a sweep the runs that its latest plan does not
+        contain. Another warning says how many replicas of a sweep are missing.
 
         Raises:
-            InputError: nothing can be read, or nothing of what the sweep asks for; pieces do not
-                belong together; the sweep's own file is damaged.
+            InputError: no file can be read, none has runs of the sweep, pieces of a run do not fit
+                together, or the sweep's plan is damaged.
         """
         text = text_of("path", path)
         found = [text] if is_there(text) else glob(text, recursive=True)
@@ -231,10 +231,10 @@ class Results:
     def where(self, **choice: Any) -> "Results":
         """Select runs by problem, environment, horizon, seed, agent, epsilon or delta.
 
-        A problem is chosen by its label, the one in `summary()` or the one that it has alone.
+        A problem is chosen by its label in `summary()`, or its label as a single problem.
 
         Raises:
-            InputError: an unknown name, no such run, or a label that several problems have.
+            InputError: an unknown argument, no such run, or a label that several problems have.
         """
         for name, value in choice.items():
             one_of("choice", name, ["problem", *_CHOICES])
@@ -257,15 +257,15 @@ class Results:
 
     @cached_property
     def _labels(self) -> dict[str, str]:
-        """By the `identity` of a problem, what it is called beside the others."""
+        """Labels that tell the problems apart, by `identity` of the problem."""
         return labels(run.setup for run in self.runs)
 
     def label(self, run: AgentRun) -> str:
-        """Return what the problem of one of the runs is called beside the others."""
+        """Return the label that tells a run's problem apart from the others in these results."""
         return self._labels[run.place[0]]
 
     def _called(self, label: object) -> str:
-        """The problem of this label, or no problem."""
+        """Return the `identity` of the problem with this label, "" if there is none."""
         found = {key for key, name in self._labels.items() if name == label}
         found = found or {run.place[0] for run in self.runs if run.setup.problem == label}
         if len(found) > 1:
@@ -315,33 +315,33 @@ class Results:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings of runs that learned little by half or the end of their horizon.
+        """Warnings about runs that learned little by half or the end of their horizon.
 
-        One for each run of 1,000 rounds or more that lost over 0.9 of what random play lost until
-        then; or over 0.2 of it, and over 1.5 times as much as the best fixed action, both on the
-        same users. It says what was measured and, if the measurements tell, what would help.
+        One for each run of 1,000 rounds or more that lost over 0.9 times what random play lost
+        until then; or over 0.2 times that and over 1.5 times what the best fixed action lost, all
+        on the same users. It gives the losses and, if measurements permit, advice.
         """
         return shortfalls(self.runs)
 
     def spent(self) -> "pd.DataFrame":
-        """What privacy has been spent by some twenty rounds, beside what is promised.
+        """Return the privacy spent by some twenty rounds, beside the claim.
 
         One row for each agent and round: `agent`, `t`, `epsilon` spent at `delta`, and `claimed`.
-        Each row holds for a round fixed beforehand, not for one that is chosen by what was released
-        (`Certificate.spent`). What mechanisms may still spend is reserved from round 1 on.
+        Each row holds for a round fixed beforehand, not for one chosen by looking at releases
+        (`Certificate.spent`). Budget that mechanisms may still spend is reserved from round 1 on.
         """
         import pandas as pd
 
         rows = []
         for run in self.runs:
             proof, T = run.certificate, run.setup.horizon
-            for t in np.unique(np.geomspace(1, T, _ODOMETER).round().astype(int)).tolist():
+            for t in np.unique(np.geomspace(1, T, _SPENT_ROWS).round().astype(int)).tolist():
                 spent = run.name, t, proof.spent(t), proof.claimed_delta, proof.claimed_epsilon
                 rows.append(spent)
         return pd.DataFrame(rows, columns=["agent", "t", "epsilon", "delta", "claimed"])
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return `frame()`, under the name that other libraries use."""
+        """Return `frame()`; a name that other libraries use."""
         return self.frame()
 
     def frame(self) -> "pd.DataFrame":
@@ -441,8 +441,8 @@ class Results:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.
 
-        frame.parquet holds everything; `Results.load` reads it. The four are put there together,
-        see `dpbandit.base.write_folder`; other files stay.
+        `Results.load` reads frame.parquet, which holds all numbers and certificates. The four files
+        are replaced together, see `dpbandit.base.write_folder`; other files stay.
         """
         folder = Path(text_of("folder", folder))
         names = Counter(run.name for run in self.runs)
@@ -468,14 +468,13 @@ class Results:
         return folder
 
     def _one(self) -> AgentRun:
-        """Any run, where all are on one problem."""
+        """Return any run if all are on one problem; otherwise raise `InputError`."""
         if len({run.place for run in self.runs}) != 1:
-            raise several(run.setup for run in self.runs)
+            raise several_problems(run.setup for run in self.runs)
         return self.runs[0]
 
 
 def _titled(run: AgentRun) -> str:
-    """Of a figure of runs on one problem."""
     return f"{as_text(run.setup.problem)}: mean of {len(run.replicas)} replicas"
 
 
@@ -485,7 +484,7 @@ def _drawn(
     write: Callable[[Path], None],
     draw: Callable[["Axes"], None],
 ) -> "Path | Axes":
-    """Written to `path`, or else drawn on `ax`, or else on new axes, which a notebook shows."""
+    """Write a figure to `path`, or draw it on `ax`, by default on new axes; return either."""
     if path is not None:
         if ax is not None:
             raise InputError("Expected a path or ax, got both: a file has axes of its own.")
@@ -502,7 +501,7 @@ def _drawn(
 
 
 def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
-    """What the sweep asks for; a warning tells how much else there is."""
+    """Return the runs and replicas in a sweep's plan; warn how many runs are not in it."""
     wanted = frozenset(plan.configurations)
     planned_runs = [run for run in runs if run.key in wanted]
     if len(planned_runs) < len(runs):
@@ -515,7 +514,7 @@ def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
 
 
 def _place(run: AgentRun) -> tuple[Any, ...]:
-    """Where a loaded run stands; what claims nothing comes after what does."""
+    """Return the sort key of a loaded run; agents without a claim come after those with one."""
     proof = run.certificate
     claims = (proof.claimed_epsilon, proof.claimed_delta)
     return (run.setup.problem, *run.place, run.name, *claims, run.key)
@@ -545,8 +544,7 @@ def _summary(run: AgentRun) -> dict[str, Any]:
 
 
 def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
-    """Plot the certified curve delta(epsilon) beside the claim, and epsilon by age, as PNG, SVG or
-    PDF."""
+    """Write a figure of a certificate's curve delta(epsilon), the claim and epsilon by age."""
     one_of("suffix of the plot", path.suffix, FORMATS)
     if proof.claimed_delta == 0 or isinf(proof.claimed_epsilon):
         raise InputError("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")

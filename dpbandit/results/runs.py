@@ -33,7 +33,7 @@ _MARKS = 500
 
 
 def log_marks(horizon: int) -> Ints:
-    """About 500 rounds at which regret is logged: all of the first, then evenly in log and time.
+    """Return about 500 rounds at which regret is logged, half of them even in log(t), half in t.
 
     >>> log_marks(6).tolist()
     [1, 2, 3, 4, 5, 6]
@@ -49,21 +49,21 @@ def _log_marks(horizon: int) -> Ints:
     return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
 
 
-EARLY = 300
-"""Rounds after which what is shipped is logged, so that it can be held to the program soon"""
+EARLY_MARK = 300
+"""Round at which shipped results are logged besides the last, so that a check is quick."""
 
 
 def early_marks(horizon: int) -> Ints:
-    """Round `EARLY`, and the last one.
+    """Return the marks of shipped results: round 300 and the last one.
 
     >>> early_marks(5_000).tolist(), early_marks(100).tolist()
     ([300, 5000], [100])
     """
-    return np.unique([min(EARLY, horizon), horizon])
+    return np.unique([min(EARLY_MARK, horizon), horizon])
 
 
 def checked_marks(marks: Any) -> Ints:
-    """`marks` as an array; `InputError` unless they are rounds, each after the one before."""
+    """Return marks as an array; raise `InputError` unless they are increasing rounds >= 1."""
     found = np.asarray(marks)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found):
         raise InputError(f"Expected marks={abbrev(marks)} to be rounds, such as [100, 200].")
@@ -73,66 +73,66 @@ def checked_marks(marks: Any) -> Ints:
 
 
 BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
-"""Arrays whose last axis is the replicas."""
+"""Fields of `AgentRun` whose last axis is the replicas."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentRun:
-    """One agent on one problem, some or all of its replicas. Arrays are (marks, replicas)."""
+    """Run of an agent on a problem, with some or all of its replicas."""
 
     setup: Setup
     name: str
     config: Mapping[str, Any]
-    """plain values, see `describe`"""
+    """settings as plain values, see `describe`"""
     certificate: Certificate
     marks: Ints
     """logged rounds, (marks,)"""
     replicas: Ints
-    """their numbers, (replicas,)"""
+    """numbers of the replicas, (replicas,)"""
     regret: Floats
-    """cumulative"""
+    """cumulative regret at the marks, (marks, replicas)"""
     reward: Floats
-    """cumulative"""
+    """cumulative reward at the marks, (marks, replicas)"""
     switches: Ints
-    """rounds so far in which the action was another than in the round before"""
+    """number of rounds so far with another action than the round before, (marks, replicas)"""
     clipped: Floats
     """share of each replica's rounds with a context, datum or reward beyond the bounds of the spec,
-    to which agents clip (replicas,); NaN where a file does not say. A diagnostic made of raw data:
-    it is not private, and lies outside the certificate"""
+    to which agents clip, (replicas,); NaN if a file has none. A diagnostic of raw data: it is not
+    private, and lies outside the certificate"""
     seconds: float
     """wall-clock time of all replicas"""
     provenance: Mapping[str, str] = field(default_factory=dict)
     measures: Mapping[str, Floats] = field(default_factory=dict)
-    """what else was measured of each replica, by name, (replicas,)"""
+    """further measurements, name -> value of each replica, (replicas,)"""
 
     @cached_property
     def key(self) -> str:
-        """A hash of what was run, the same for all replicas; 16 hexadecimal digits."""
+        """Hash of problem, agent and config, equal for all replicas; 16 hexadecimal digits."""
         return run_key({**self.setup.facts(), "agent": self.name, "config": self.config})
 
     @cached_property
     def place(self) -> tuple[str, int, int]:
-        """Problem, by its `identity`, horizon and seed; runs of one place met the same users."""
+        """`identity` of the problem, horizon, seed; runs of equal place met the same users."""
         return identity(self.setup), self.setup.horizon, self.setup.seed
 
     def only(self, which: AnyArray) -> "AgentRun":
-        """Some of the replicas, by a mask or by places."""
+        """Return the run with some of its replicas, selected by a mask or by indices."""
         selected: dict[str, Any] = {what: getattr(self, what)[..., which] for what in BY_REPLICA}
         measures = {name: values[which] for name, values in self.measures.items()}
         return replace(self, **selected, measures=measures)
 
 
 def run_key(facts: Mapping[str, Any]) -> str:
-    """The hash of plain values; the order of their keys does not matter."""
+    """Return a hash of a mapping of plain values, whatever the order of its keys."""
     text = json.dumps(plain(facts), sort_keys=True, default=repr)
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def merged(pieces: Sequence[AgentRun]) -> AgentRun:
-    """One run out of pieces of it, in order of its replicas; the same replica may come twice.
+    """Join pieces of one run, sorted by replica; a replica may be in several pieces.
 
     Raises:
-        InputError: the pieces are of different programs, or differ in a replica that they share.
+        InputError: the pieces were made by different programs, or differ in a shared replica.
     """
     first, *rest = pieces
     if not rest:
@@ -164,9 +164,9 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
 
 
 def describe(config: AgentConfig) -> dict[str, Any]:
-    """A config as plain values, its class under "agent"; the settings 1 and 1.0 are the same.
+    """Return a config's class, under "agent", and settings as plain values; 1 and 1.0 are equal.
 
-    A config around another one, its `agent`, is "Around(Other)", with the settings of both.
+    A config that wraps another, its `agent`, is "Around(Other)", with the settings of both.
     """
     kind, inner = type(config), getattr(config, "agent", None)
     settings = with_floats(kind, asdict(config))
@@ -177,12 +177,12 @@ def describe(config: AgentConfig) -> dict[str, Any]:
 
 
 def standard_error(values: Floats) -> float:
-    """The standard error of the mean; NaN for a single value."""
+    """Compute the standard error of the mean; NaN for a single value."""
     return float(values.std(ddof=1)) / sqrt(len(values)) if len(values) > 1 else float("nan")
 
 
 def label(run: AgentRun) -> str:
-    """A run's name and the privacy it certifiably has, for legends."""
+    """Return a run's name with its certified epsilon and delta, for legends."""
     proof, name = run.certificate, as_text(run.name)
     if isinf(proof.epsilon):
         return f"{name} ({proof.ledger.brief or 'not private'})"
@@ -194,7 +194,7 @@ def label(run: AgentRun) -> str:
 
 
 def without_epsilon(name: str) -> str:
-    """The name of an agent without the epsilon that it was given.
+    """Remove the setting `epsilon` from the name of an agent.
 
     >>> without_epsilon("fade:epsilon=2:growth=0.2")
     'fade:growth=0.2'
@@ -203,25 +203,25 @@ def without_epsilon(name: str) -> str:
 
 
 def restricted(name: str, runs: Iterable[AgentRun]) -> str:
-    """A name, and in brackets what restricts the promises of its runs, without any epsilon."""
+    """Append to a name, in brackets, what restricts its runs' privacy, such as "last 9"."""
     briefs = dict.fromkeys(run.certificate.ledger.brief for run in runs)
     words = "; ".join(filter(None, briefs))
     return f"{name} ({words})" if words else name
 
 
 def protected(run: AgentRun) -> str:
-    """What its promise is of: "window-DP, last W", "conditional", "DP"; nothing without one."""
+    """Return the kind of a run's privacy: "window-DP, last W", "conditional", "DP"; "" if none."""
     proof = run.certificate
     return "" if proof.epsilon in (0.0, inf) else proof.ledger.brief or "DP"
 
 
 def as_text(name: str) -> str:
-    """A name for a figure: no formula, and lines that fit."""
+    """Escape dollar signs in a name for a figure, and break it into lines of 60 letters."""
     return fill(name.replace("$", r"\$"), 60)
 
 
 class Slope(NamedTuple):
-    """An exponent: regret grows like T to this power."""
+    """Exponent of regret in the horizon, T^value, with its standard error."""
 
     value: float
     se: float
@@ -231,14 +231,14 @@ class Slope(NamedTuple):
 
 
 def slope(horizons: Sequence[float], regrets: Sequence[Floats]) -> Slope:
-    """Least squares on the larger half of the horizons, NaN where a mean is not positive.
+    """Fit log mean regret over log T on the larger half of the horizons by least squares.
 
-    The standard error is the jackknife's over replicas: runs with one seed and several horizons
-    meet the same users, so their errors are not independent.
+    NaN if a mean is not positive. The standard error is the jackknife's over replicas: runs with
+    one seed and several horizons meet the same users, so their errors are not independent.
 
     Args:
-        horizons: increasing.
-        regrets: for every horizon the replicas' regret, (R,), R >= 2.
+        horizons: increasing horizons T.
+        regrets: regret of the replicas for each horizon, (R,), R >= 2.
 
     >>> several = [T**0.75 * np.array([0.9, 1.0, 1.1]) for T in (1, 2, 4, 8)]
     >>> print(slope([1, 2, 4, 8], several))

@@ -1,4 +1,4 @@
-"""Warn of runs that learned little: what was measured, and what the measurements say would help."""
+"""Warnings about runs that learned little: the measured losses, and advice that follows."""
 
 from collections.abc import Sequence
 from math import inf
@@ -10,25 +10,25 @@ from dpbandit.base import plain
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.wording import losing
 
-SHORTEST = 1000
-"""Rounds of the shortest run that is warned of"""
+MIN_WARNED_ROUNDS = 1000
+"""Horizon below which no run is warned about."""
 NO_LEARNING = 0.9
-"""An agent that loses more than this share of what random play loses has learned almost nothing"""
+"""Regret over that of random play above which an agent has learned almost nothing."""
 WORSE_THAN_FIXED, NEGLIGIBLE = 1.5, 0.2
-"""An agent that loses more than the first multiple of what the best fixed action loses, and more
-than the second of what random play loses, is warned of"""
-ALIKE = 0.9
-"""Regret above this share of another one counts as no less"""
+"""Regret over that of the best fixed action, and over that of random play, above both of which an
+agent is warned about."""
+MAX_SMALLER_RATIO = 0.9
+"""Ratio of two regrets up to which the first one counts as smaller."""
 BASELINES = ("Uniform", "BestFixed", "Centre")
 
 
 def shortfalls(runs: Sequence[AgentRun]) -> tuple[str, ...]:
     """Return a warning for each run that learned little by half or by the end of its horizon.
 
-    Beside runs of random play on the same users, and of the best fixed action where it was run. The
-    advice follows from what else is in the comparison: the same agent without noise (epsilon
-    infinity), and whether regret per round falls. A model is doubted only where it does not fall,
-    and the agent has no noise or loses as much without it.
+    Runs are compared with random play on the same users, and with the best fixed action if it was
+    run. The advice depends on the same agent without noise (epsilon infinity), if it was run, and
+    on whether regret per round falls. The model is blamed only if regret per round does not fall,
+    and the agent has no noise or loses as much without noise.
     """
     several = len({run.setup.problem for run in runs}) > 1
     return tuple(sentence for run in runs if (sentence := _warning(run, runs, several)) is not None)
@@ -37,7 +37,7 @@ def shortfalls(runs: Sequence[AgentRun]) -> tuple[str, ...]:
 def _warning(run: AgentRun, runs: Sequence[AgentRun], several: bool) -> str | None:
     beside = {other.config["agent"]: other for other in runs if other.setup == run.setup}
     T = run.setup.horizon
-    if T < SHORTEST or "Uniform" not in beside or run.config["agent"] in BASELINES:
+    if T < MIN_WARNED_ROUNDS or "Uniform" not in beside or run.config["agent"] in BASELINES:
         return None
     for share in (0.5, 1.0):
         mark = int(np.searchsorted(run.marks, T * share))
@@ -65,7 +65,7 @@ def _advice(run: AgentRun, runs: Sequence[AgentRun], mark: int) -> str:
     private = 0 < run.certificate.epsilon < inf
     exact = next((_lost(other, mark) for other in runs if _is_exact(other, run)), None)
     falls, here = _falls(run, mark), _lost(run, mark)
-    if private and exact is not None and exact <= ALIKE * here:
+    if private and exact is not None and exact <= MAX_SMALLER_RATIO * here:
         words = losing(run.setup.reward_unit)
         lost = f"{words.lost} {words.amount(exact)}"
         return f"Without noise it {lost}: more users or a larger epsilon would help."
@@ -81,7 +81,7 @@ def _advice(run: AgentRun, runs: Sequence[AgentRun], mark: int) -> str:
 
 
 def _is_exact(other: AgentRun, run: AgentRun) -> bool:
-    """Whether `other` is the same agent on the same users, without noise."""
+    """Return True if `other` is the agent of `run` on the same users, without noise."""
     alike = other.setup == run.setup and other.certificate.epsilon == inf
     return alike and _without_target(other) == _without_target(run)
 
@@ -91,14 +91,13 @@ def _without_target(run: AgentRun) -> Any:
 
 
 def _falls(run: AgentRun, mark: int) -> bool | None:
-    """Whether regret per round is lower in the later half of the rounds up to a mark; None where
-    the half is not logged."""
+    """Return True if regret per round is lower in the second half up to a mark, None if unknown."""
     half = int(np.searchsorted(run.marks, run.marks[mark] / 2))
     if half == mark:
         return None
     earlier, later = _lost(run, half), _lost(run, mark) - _lost(run, half)
     rounds, more = run.marks[half], run.marks[mark] - run.marks[half]
-    return bool(later / more < ALIKE * earlier / rounds)
+    return bool(later / more < MAX_SMALLER_RATIO * earlier / rounds)
 
 
 def _lost(run: AgentRun, mark: int) -> float:

@@ -1,9 +1,9 @@
-"""Store runs in parquet files, and sweeps in folders with a plan and audits.
+"""Storage of runs in parquet files, and of sweeps in folders with a plan and audits.
 
-Columns are those of `Results.frame`, with each problem called as it was said, whatever else is in
-the file; the metadata under "dpbandit" is JSON: for every run its
-problem, config, claim, ledger, seconds and provenance, and one hash over all numbers and facts. A
-certificate is computed from the ledger when it is read: none that stands in a file is believed.
+Columns are those of `Results.frame`, with each problem's own label whatever else is in the file.
+The metadata under "dpbandit" is JSON: problem, config, claim, ledger, seconds and provenance of
+every run, and one hash over all numbers and facts. A certificate is recomputed from the ledger when
+a file is read; certificates in files are not trusted.
 """
 
 import json
@@ -49,43 +49,44 @@ if TYPE_CHECKING:
 
 _KEY = b"dpbandit"
 _FORMAT, _FORMATS = 2, (1, 2)
-"""Format that is written, and those that are read; in 1 a whole certificate stands for a ledger"""
-_NUMBERS = ("replica", "round", "regret", "reward", "switches")
+"""Format that is written, and formats that are read; format 1 has a certificate around a ledger."""
+_NUMBER_COLUMNS = ("replica", "round", "regret", "reward", "switches")
 PACKED = 1000
-"""Blocks in a pack, at most"""
+"""Most blocks in a pack."""
 UNPACKED = 100
-"""Blocks that stay files of their own, at most, once a sweep is begun again or done"""
-_SMALL = 1 << 16
-"""Bytes of a block that is packed, and of facts as they are, at most"""
+"""Most small blocks that stay files of their own once a sweep is resumed or done."""
+_MAX_SMALL_BYTES = 1 << 16
+"""Largest block that is packed, and largest facts that are stored without compression."""
+_MAX_UNZIPPED_BYTES = PACKED * _MAX_SMALL_BYTES
+"""Largest facts that are compressed, and that a reader unpacks, whatever a file claims."""
 _PACK = "pack"
-_NOT_WHOLE = (LookupError, TypeError, ValueError, AttributeError, ZipError)
-_LARGEST = 1e60
-"""More than a billion rounds can bring at the largest range of rewards"""
-_WORDS = ("problem", "environment", "horizon", "seed", "agent", "epsilon", "delta", "config")
+_MAX_REGRET = 1e60
+"""Bound of valid sums: 10^9 rounds with rewards of size 1e50, the largest, bring less."""
+_FACT_COLUMNS = ("problem", "environment", "horizon", "seed", "agent", "epsilon", "delta", "config")
 
 
 class ForeignFileError(InputError):
-    """A parquet file, but none that dpbandit wrote."""
+    """A parquet file that dpbandit did not write."""
 
 
 class CorruptFileError(InputError):
-    """Not a whole file, or not the numbers that were written."""
+    """A damaged file, or one with numbers other than those written."""
 
 
 def write_runs(path: Path, runs: Sequence[AgentRun]) -> Path:
-    """Write runs, or pieces of them, into one parquet file; atomically."""
+    """Write runs, or blocks of their replicas, to one parquet file, atomically; return the path."""
     import pyarrow as pa
     from pyarrow import parquet
 
     columns = {
         name: pa.DictionaryArray.from_arrays(part.codes, part.names)
-        if isinstance(part, _Words)
+        if isinstance(part, _Categories)
         else pa.array(part)
         for name, part in _columns(runs, [run.setup.problem for run in runs]).items()
     }
     table = pa.table(columns)
     facts = json.dumps([_facts(run) for run in runs], default=_plainly)
-    zips = _SMALL <= len(facts.encode()) <= PACKED * _SMALL  # more is not unpacked
+    zips = _MAX_SMALL_BYTES <= len(facts.encode()) <= _MAX_UNZIPPED_BYTES
     metadata = {"zipped": _zipped(facts)} if zips else {"runs": facts}
     document = {"format": _FORMAT, **metadata, "hash": _hash(table, facts)}
     table = table.replace_schema_metadata({_KEY: json.dumps(document)})
@@ -93,12 +94,12 @@ def write_runs(path: Path, runs: Sequence[AgentRun]) -> Path:
 
 
 def read_runs(path: Path) -> list[AgentRun]:
-    """The runs in a file that `write_runs` wrote, with every hash verified.
+    """Read the runs in a file of `write_runs`, and verify every hash.
 
     Raises:
-        ForeignFileError: a parquet file of somebody else, or of another format.
-        CorruptFileError: not parquet, or not what was written.
-        InputError: there is no such file, or it may not be read.
+        ForeignFileError: a parquet file that dpbandit did not write, or of an unknown format.
+        CorruptFileError: no parquet file, or its content was changed.
+        InputError: the file does not exist or cannot be read.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -125,7 +126,7 @@ def read_runs(path: Path) -> list[AgentRun]:
                 f"Expected {path} to hold the numbers that were written: they differ."
             )
         runs = _runs(table, [_read_facts(each) for each in parse_json(facts)])
-        if not _names(table, runs):
+        if not _columns_match(table, runs):
             raise CorruptFileError(
                 f"Expected {path} to name what was run: its columns say otherwise."
             )
@@ -146,26 +147,26 @@ def read_runs(path: Path) -> list[AgentRun]:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What the metadata say of a run."""
+    """Metadata of a run in a parquet file."""
 
     setup: Setup
     name: str
     config: Mapping[str, Any]
     ledger: Mapping[str, Any]
     claim: tuple[float, float]
-    """(epsilon, delta), that of the ledger itself where nothing is claimed"""
+    """claimed (epsilon, delta), or the ledger's if nothing is claimed"""
     shape: tuple[int, int]
-    """(marks, replicas)"""
+    """numbers of marks and replicas"""
     seconds: float
     provenance: Mapping[str, str]
     clipped: Any = None
-    """by replica, which older files do not say"""
+    """share of clipped rounds of each replica; None in older files"""
     measures: Mapping[str, Any] = field(default_factory=dict)
-    """name -> a number for each replica"""
+    """further measurements, name -> value of each replica"""
 
 
 def _runs(table: "pa.Table", every: Sequence[_Facts]) -> list[AgentRun]:
-    columns = {name: table[name].to_numpy() for name in _NUMBERS}
+    columns = {name: table[name].to_numpy() for name in _NUMBER_COLUMNS}
     runs, start = list[AgentRun](), 0
     for facts in every:
         size = facts.shape[0] * facts.shape[1]
@@ -177,19 +178,19 @@ def _runs(table: "pa.Table", every: Sequence[_Facts]) -> list[AgentRun]:
     return runs
 
 
-class _Words(NamedTuple):
-    """A column of few words: a place in `names` for each row."""
+class _Categories(NamedTuple):
+    """A column of few distinct words: an index into `names` for each row."""
 
     codes: AnyArray
     names: list[str]
 
 
 def frame_of(runs: Sequence[AgentRun]) -> "pd.DataFrame":
-    """One row for each run, mark and replica; see `Results.frame` for the columns."""
+    """Return a table with a row for each run, mark and replica; columns as in `Results.frame`."""
     import pandas as pd
 
     def column(part: Any) -> Any:
-        if not isinstance(part, _Words):
+        if not isinstance(part, _Categories):
             return part
         return pd.Categorical.from_codes(part.codes, categories=pd.Index(part.names))
 
@@ -199,7 +200,7 @@ def frame_of(runs: Sequence[AgentRun]) -> "pd.DataFrame":
 
 
 def _columns(runs: Sequence[AgentRun], called: Sequence[str]) -> dict[str, Any]:
-    """The columns of `frame_of`, as arrays and `_Words`, of problems that are called so."""
+    """Return the columns of `frame_of` as arrays and `_Categories`; `called` labels each run."""
     sizes = [run.regret.size for run in runs]
 
     def repeated(values: list[Any]) -> Any:
@@ -207,13 +208,13 @@ def _columns(runs: Sequence[AgentRun], called: Sequence[str]) -> dict[str, Any]:
             return np.repeat(np.array(values), sizes)
         place = {name: code for code, name in enumerate(dict.fromkeys(values))}
         codes = np.repeat(np.array([place[value] for value in values], np.int32), sizes)
-        return _Words(codes, list(place))
+        return _Categories(codes, list(place))
 
     def stacked(tables: list[Any], kind: type = np.int64) -> Any:
         return np.concatenate([np.empty(0, kind), *(table.ravel() for table in tables)])
 
     every = [{**_row_values(run), "problem": name} for run, name in zip(runs, called, strict=True)]
-    words = {name: repeated([values_of_run[name] for values_of_run in every]) for name in _WORDS}
+    words = {name: repeated([row[name] for row in every]) for name in _FACT_COLUMNS}
     return {
         **{name: column for name, column in words.items() if name != "config"},
         "replica": stacked([np.tile(run.replicas, len(run.marks)) for run in runs]),
@@ -226,7 +227,7 @@ def _columns(runs: Sequence[AgentRun], called: Sequence[str]) -> dict[str, Any]:
 
 
 def _row_values(run: AgentRun) -> dict[str, Any]:
-    """What the columns `_WORDS` say of it in every row."""
+    """Return the values of `_FACT_COLUMNS`, equal in all rows of a run."""
     return {
         "problem": run.setup.problem,
         "environment": run.setup.environment,
@@ -239,12 +240,12 @@ def _row_values(run: AgentRun) -> dict[str, Any]:
     }
 
 
-def _names(table: "pa.Table", runs: Sequence[AgentRun]) -> bool:
-    """Whether each run's rows say what was run."""
+def _columns_match(table: "pa.Table", runs: Sequence[AgentRun]) -> bool:
+    """Return True if each run's rows have the problem, agent and claim of its metadata."""
     sizes = [run.regret.size for run in runs]
     starts = np.cumsum([0, *sizes[:-1]])
     expected = [_row_values(run) for run in runs]
-    for name in _WORDS:
+    for name in _FACT_COLUMNS:
         column = table[name].combine_chunks()
         if isinstance(expected[0][name], str):
             words = column.dictionary_encode()
@@ -264,11 +265,11 @@ def _zipped(text: str) -> str:
 
 
 def _unzipped(text: str) -> str:
-    """At most what a pack may say, whatever a file claims to be."""
+    """Decompress the facts of runs; raise `ValueError` if they are larger than a pack's can be."""
     unpacking = decompressobj()
-    text_bytes = unpacking.decompress(b64decode(text, validate=True), PACKED * _SMALL)
+    text_bytes = unpacking.decompress(b64decode(text, validate=True), _MAX_UNZIPPED_BYTES)
     if unpacking.unconsumed_tail:
-        raise ValueError("too much is said of runs")
+        raise ValueError("the facts of runs are too long")
     return text_bytes.decode()
 
 
@@ -290,7 +291,7 @@ def _setup(text: str) -> Setup:
 
 @lru_cache(PACKED)
 def _certificate(text: str) -> Certificate:
-    """The epsilon of the ledger at the claimed delta."""
+    """Compute the certificate of a stored ledger and claim, given as JSON."""
     ledger, (epsilon, delta) = json.loads(text)
     _refuse("claim", epsilon >= 0 and 0 <= delta <= 1)
     return certificate(ledger_from_dict(ledger), claim=(epsilon, delta), accountants=False)
@@ -312,14 +313,14 @@ def _facts(run: AgentRun) -> dict[str, Any]:
 
 
 def _plainly(value: Any) -> Any:
-    """What JSON does not know: NumPy's numbers as Python's, anything else in words."""
+    """Convert a value that JSON cannot hold: a NumPy number to Python's, others to their `repr`."""
     return value.item() if isinstance(value, np.generic) else repr(value)
 
 
 def _run(facts: _Facts, tables: Mapping[str, Any]) -> AgentRun:
-    """The run, if its numbers can be those of one."""
+    """Build a run from stored facts and numbers; raise `ValueError` if no run has such numbers."""
     marks, R = log_marks(facts.setup.horizon), facts.shape[1]
-    if facts.shape[0] < len(marks):  # few rounds alone may be logged
+    if facts.shape[0] < len(marks):  # logged at `early_marks`, or at the last round alone
         marks = early_marks(facts.setup.horizon) if facts.shape[0] == 2 else marks[-1:]
     _refuse("replicas at the rounds of its horizon", R and facts.shape[0] == len(marks))
     clipped = [nan] * R if facts.clipped is None else facts.clipped
@@ -344,7 +345,7 @@ def _run(facts: _Facts, tables: Mapping[str, Any]) -> AgentRun:
     for name in ("replica", "round", "switches"):
         _refuse(f"{name} >= 0", tables[name].dtype.kind in "iu" and (tables[name] >= 0).all())
     for name in ("regret", "reward"):
-        fits = tables[name].dtype.kind == "f" and (np.abs(tables[name]) <= _LARGEST).all()
+        fits = tables[name].dtype.kind == "f" and (np.abs(tables[name]) <= _MAX_REGRET).all()
         _refuse(f"finite {name}", fits)
     _refuse("the rounds of its horizon", (marks == tables["round"].T).all())
     _refuse("every replica once", (tables["replica"] == run.replicas).all())
@@ -361,35 +362,35 @@ def _refuse(what: str, fits: object) -> None:
 
 
 def _hash(table: "pa.Table", facts: str) -> str:
-    """Of the numbers, bit for bit, and of the facts."""
+    """Return a hash of the columns of numbers, bit for bit, and of the metadata."""
     digest = sha256(facts.encode())
-    for name in _NUMBERS:
+    for name in _NUMBER_COLUMNS:
         digest.update(table[name].to_numpy().tobytes())
     return digest.hexdigest()
 
 
 FORMAT = 1
-"""Of all that is said here and in sweep.json; files without a number are older, and of this one."""
+"""Format of a sweep's folder, its file names and sweep.json; sweep.json without a number has it."""
 
 
 def plan_file(folder: Path) -> Path:
-    """What the sweep asks for, as it was run last."""
+    """Return the path of a sweep's plan: configurations, replicas and audits of its last run."""
     return folder / "sweep.json"
 
 
 def block_file(folder: Path, key: str, first: int, last: int) -> Path:
-    """Replicas `first` to `last` of the configuration with this key."""
+    """Return the path of the block with replicas `first` to `last` of a configuration's key."""
     return folder / "blocks" / f"{key}-{first:06d}-{last:06d}.parquet"
 
 
 def pack(files: Sequence[Path], *, rest: bool = False) -> list[Path]:
-    """Write every `PACKED` of these blocks that are small into one file and delete them.
+    """Join small blocks into packs of 1,000, delete the joined files, return the files that remain.
 
-    With `rest` fewer are packed as well, if they are more than `UNPACKED`. Returns the files there
-    are now. A process that is killed leaves blocks twice, never none.
+    With `rest`, a last pack of fewer blocks is written, too, if they are more than 100. A killed
+    process may leave a block twice, but never loses one.
     """
     blocks = [file for file in files if file.suffix == ".parquet" and not is_pack(file)]
-    single = [file for file in blocks if file.stat().st_size <= _SMALL]
+    single = [file for file in blocks if file.stat().st_size <= _MAX_SMALL_BYTES]
     packs, packed = list[Path](), set[Path]()
     for first in range(0, len(single), PACKED):
         some = single[first : first + PACKED]
@@ -405,37 +406,37 @@ def pack(files: Sequence[Path], *, rest: bool = False) -> list[Path]:
 
 
 def audit_file(folder: Path, key: str) -> Path:
-    """The audit with this key."""
+    """Return the path of the audit with this key."""
     return folder / "audits" / f"{key}.json"
 
 
 def block_files(folder: Path) -> list[Path]:
-    """The blocks that are there; what a killed process left half-written begins with a dot."""
+    """Return the blocks and packs in a sweep's folder, sorted by name."""
     files = sorted(block_file(folder, "any", 0, 0).parent.glob("*.parquet"))
-    return [file for file in files if not file.name.startswith(".")]
+    return [file for file in files if not file.name.startswith(".")]  # dots: half-written files
 
 
 def is_pack(file: Path) -> bool:
-    """Whether a file holds many blocks, of any configurations."""
+    """Return True if a file is a pack of many blocks, of any configurations."""
     return key_of(file) == _PACK
 
 
 def key_of(block: Path) -> str:
-    """The key in a block's name, or whatever stands in its place, as in that of a pack."""
+    """Return the configuration's key in a block's file name; "pack" for a pack."""
     return block.name.partition("-")[0]
 
 
 def stored(folder: Path) -> list[Path]:
-    """The runs of a sweep or of `Results.save`; folders below it are somebody else's."""
+    """Return the parquet files of a sweep's folder, or of one of `Results.save`."""
     if plan_file(folder).is_file():
         return block_files(folder)
     return list(folder.glob("*.parquet"))
 
 
 def check_places(folder: Path, *, audits: bool) -> None:
-    """Raise `InputError` unless blocks, and audits if there are any, can be written.
+    """Raise `InputError` unless a sweep's plan, blocks and, with `audits`, audits can be written.
 
-    What killed sweeps left half-written there is removed.
+    Half-written files of killed sweeps are removed.
     """
     places = [block_file(folder, "any", 0, 0), *([audit_file(folder, "any")] if audits else [])]
     check_writable(plan_file(folder), *places)
@@ -444,7 +445,7 @@ def check_places(folder: Path, *, audits: bool) -> None:
 
 
 def check_format(file: Path, number: object) -> None:
-    """Raise `InputError` unless sweep.json is of the format that this program knows."""
+    """Raise `InputError` unless the format number in sweep.json is the one of this program."""
     if number != FORMAT:
         raise InputError(
             f"Expected {file} in format={FORMAT}, which this program knows, got format={number!r}: "
@@ -457,24 +458,24 @@ T = TypeVar("T")
 
 
 class Damaged(InputError):
-    """Not what a sweep wrote."""
+    """A plan or an audit that was changed or damaged after a sweep wrote it."""
 
 
 class Planned(NamedTuple):
-    """A sweep as it was run last."""
+    """Plan of a sweep's last run."""
 
     name: str
     configurations: tuple[str, ...]
-    """keys of the runs, in the order of the file"""
+    """keys of the runs, in the order of the sweep's file"""
     replicas: int
-    """of each"""
+    """replicas of each configuration"""
     audits: tuple[str, ...]
     """keys of the audits"""
 
     def missing(self, begun: int, there: int) -> str:
-        """How much is there of what is asked for, nothing where that is all.
+        """Describe how many planned replicas and configurations are missing, "" if none is.
 
-        `begun` configurations have replicas, `there` together.
+        `begun` is the number of configurations with stored replicas, `there` that of the replicas.
         """
         wanted, lines = len(self.configurations), []
         if there < wanted * self.replicas:
@@ -486,7 +487,7 @@ class Planned(NamedTuple):
 
 @dataclass(frozen=True)
 class _Plan:
-    """What of a sweep.json is read."""
+    """Content of sweep.json that is read and checked."""
 
     name: str
     configurations: tuple[str, ...]
@@ -497,12 +498,12 @@ class _Plan:
     def __post_init__(self) -> None:
         whole("replicas", self.replicas, 1)
         if not all(map(_HASH.fullmatch, self.configurations + self.audits)):
-            raise ValueError("keys")  # they are names of files
+            raise ValueError("keys")  # keys become names of files, so they must be plain hashes
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditFile:
-    """What of an audit is shown: what it measured, or why there is none."""
+    """Content of a stored audit that reports show: measurements, or the reason for none."""
 
     agent: str
     problem: str
@@ -530,10 +531,10 @@ class AuditFile:
 
 
 def planned(folder: Path) -> Planned | None:
-    """The sweep in `folder`, None where there is none.
+    """Read the plan of the sweep in `folder`; return None if there is no sweep.
 
     Raises:
-        InputError: its sweep.json is damaged, of an unknown format, or cannot be read.
+        InputError: sweep.json is damaged, of an unknown format, or cannot be read.
     """
     file = plan_file(folder)
     if not is_there(file):
@@ -544,16 +545,16 @@ def planned(folder: Path) -> Planned | None:
 
 
 def read_audit(file: Path) -> AuditFile:
-    """An audit of a sweep.
+    """Read an audit of a sweep.
 
     Raises:
-        InputError: it is not what was written, as its hash or a type says, or cannot be read.
+        InputError: the file cannot be read, or its hash or a type shows that it was changed.
     """
     return _read(file, AuditFile, "resume the sweep (--resume), which audits again", hashed=True)
 
 
 def audit_hash(key: str, document: Mapping[str, Any]) -> str:
-    """Of all that an audit says, and of which it is: none stands for another."""
+    """Return the hash of an audit's document and key, so that no audit can pass for another."""
     return run_key({**document, "key": key})
 
 

@@ -6,22 +6,22 @@ from dpbandit.base import rounded
 
 
 class Losing(NamedTuple):
-    """How to say that regret was suffered: money is lost, mistakes are made."""
+    """Words for regret: dollars are lost, mistakes are made."""
 
     noun: str
-    """what is lost, such as dollars; empty where rewards have no unit"""
+    """unit of regret in sentences, such as dollars; empty if rewards have no unit"""
     scale: float = 1.0
-    """nouns in a reward of 1"""
+    """units in a reward of 1"""
     loses: str = "loses"
     lost: str = "lost"
     lose: str = "lose"
 
     def number(self, regret: float) -> str:
-        """Regret in nouns, without the noun."""
+        """Format regret in units of `noun`, without the noun."""
         return rounded(self.scale * regret)
 
     def amount(self, regret: float) -> str:
-        """Regret with its noun.
+        """Format regret with its noun.
 
         >>> losing("hundreds of dollars").amount(11.724), losing("reward").amount(3)
         ('1,170 dollars', '3')
@@ -29,7 +29,7 @@ class Losing(NamedTuple):
         return f"{self.number(regret)} {self.noun}".rstrip()
 
 
-_WORDS = {
+_WORDS_OF_UNIT = {
     "reward": Losing(""),
     "loss": Losing(""),
     "right answers": Losing("mistakes", 1.0, "makes", "made", "make"),
@@ -39,4 +39,4 @@ _WORDS = {
 
 def losing(reward_unit: str) -> Losing:
     """Return the words for regret in this unit."""
-    return _WORDS.get(reward_unit, Losing(reward_unit))
+    return _WORDS_OF_UNIT.get(reward_unit, Losing(reward_unit))

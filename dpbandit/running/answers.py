@@ -1,11 +1,11 @@
-"""What privacy costs, as it was measured on the suite: the table that recommendations come from.
+"""Table of the cost of privacy measured on the suite, from which recommendations are made.
 
 `answers.csv` is written by `dpbandit suite freeze`. README, the page of the suite, the catalogue,
-`dpbandit agents`, `recommend` and `frontier` read it, and nothing else names a best agent. The role
-of a row is "chosen" for the best agent for a problem at an epsilon, or without privacy at infinity,
-measured on users that no choice has seen; "zero" for play that learns nothing, on the same users;
-"candidate" for an agent that competed, on the users of the choice; and "horizon" for the chosen
-with another number of users.
+`dpbandit agents`, `recommend` and `frontier` read it; no other source names a best agent. Roles of
+rows: "chosen", the best agent for a problem at an epsilon (infinity: without privacy), measured on
+fresh users that had no part in the choice; "zero", play that learns nothing, on those fresh users;
+"candidate", an agent that competed, on the users of the choice; "horizon", the chosen agent with
+another number of users.
 """
 
 import csv
@@ -22,27 +22,27 @@ from dpbandit.lazy import catalogue
 T = TypeVar("T")
 CHOSEN, ZERO, CANDIDATE, HORIZON = "chosen", "zero", "candidate", "horizon"
 TRUST = "trust"
-"""Kind of the problems whose promises trust less than a central server"""
+"""Kind of problems whose privacy does not rely on a trusted central server."""
 
 
 class Answer(NamedTuple):
-    """A row of the table. Money is in the problem's unit; what a row has not is NaN."""
+    """Row of the table; regret is in the problem's unit, and missing values are NaN."""
 
     problem: str
     """name in the suite"""
     kind: str
-    """of problem, see `Spec.measured_as`"""
+    """kind of problem, see `Spec.measured_as`"""
     environment: str
     arguments: str
-    """of the environment, but for its horizon, in JSON"""
+    """arguments of the environment without its horizon, in JSON"""
     role: str
     epsilon: float
-    """target; inf without privacy"""
+    """target epsilon; inf without privacy"""
     agent: str
     horizon: int
     replicas: int
     mean: float
-    """regret"""
+    """mean regret"""
     se: float
     """standard error of the mean"""
     median: float
@@ -50,51 +50,51 @@ class Answer(NamedTuple):
     q95: float
     """regret that 95 % of the replicas do not exceed"""
     worst: float
-    """the largest regret of a replica"""
+    """largest regret of a replica"""
     times: float
     """regret over that of the best agent without privacy"""
     times_low: float
-    """end of its 95 % bootstrap interval, paired where users are the same"""
+    """lower end of the 95 % bootstrap interval of `times`, paired if users are equal"""
     times_high: float
     score: float
-    """share of what uniform play loses that is saved, 1 for the best agent without privacy"""
+    """0 for the regret of uniform play, 1 for that of the best agent without privacy, linear"""
     score_low: float
     score_high: float
     above_fixed: float
-    """regret over that of the best fixed action; inf where that loses nothing"""
+    """regret over that of the best fixed action; inf if that action has none"""
 
 
-_KINDS: Mapping[str, type] = Answer.__annotations__
+_COLUMN_TYPES: Mapping[str, type] = Answer.__annotations__
 
 
 def answer_file() -> Any:
-    """The table; it may be missing while it is being made."""
+    """Return the path of the table; the file is missing while it is being made."""
     return files("dpbandit.running").joinpath("answers.csv")
 
 
 @cache
 def answers() -> tuple[Answer, ...]:
-    """All rows."""
+    """Return all rows of the table."""
     text = answer_file().read_text(encoding="utf-8")
     return tuple(
-        Answer(**{name: _KINDS[name](value) for name, value in row.items()})
+        Answer(**{name: _COLUMN_TYPES[name](value) for name, value in row.items()})
         for row in csv.DictReader(line for line in text.splitlines() if line[:1] != "#")
     )
 
 
 @cache
 def chosen() -> Mapping[tuple[str, float], Answer]:
-    """The answers by problem and epsilon, infinity without privacy."""
+    """Return the chosen agents' rows by (problem, epsilon); epsilon is inf without privacy."""
     return {(one.problem, one.epsilon): one for one in answers() if one.role == CHOSEN}
 
 
 def epsilons() -> tuple[float, ...]:
-    """Those that were measured, and infinity."""
+    """Return the measured epsilons, infinity among them, in increasing order."""
     return tuple(sorted({epsilon for _, epsilon in chosen()}))
 
 
 def nearest(epsilon: float) -> float:
-    """The measured epsilon whose logarithm is nearest; infinity is near to itself alone."""
+    """Return the measured finite epsilon nearest in logarithm; infinity for infinity."""
     finite = [one for one in epsilons() if one < inf]
     return epsilon if epsilon == inf else min(finite, key=lambda one: abs(log(one / epsilon)))
 
@@ -105,14 +105,14 @@ def same_problem(
     horizon: int,
     brief: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> str | None:
-    """Name of the suite's problem that this is, of several the one of the nearest horizon.
+    """Return the name of the suite's problem with these arguments, else None.
 
-    Problems that trust nobody, or a shuffler, are the same worlds with other promises: not these.
-    None if there is none.
+    Of several, it is the one with the nearest horizon. Problems of kind `TRUST` are left out: they
+    repeat others' environments with another kind of privacy.
 
     Args:
-        environment, arguments, horizon: of the problem.
-        brief: leaves out arguments that are the environment's defaults, whoever says them.
+        environment, arguments, horizon: environment of the problem, its arguments and horizon.
+        brief: function that leaves out arguments equal to the environment's defaults.
     """
     arguments_wanted = arguments_text(brief(arguments))
     same = [
@@ -127,17 +127,16 @@ def same_problem(
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Arguments of an environment without its horizon, as the table has them."""
+    """Return arguments of an environment without its horizon as JSON, as in the table."""
     compared = {name: value for name, value in arguments.items() if name != "horizon"}
     return json.dumps(compared, sort_keys=True, default=repr)
 
 
 def ranked(kind: str, epsilon: float) -> list[str]:
-    """Agents for a kind of problem, the least geometric mean of `times` on the suite's first.
+    """Sort the agents measured on a kind of problem by geometric mean of `times`, best first.
 
-    Those that competed on all problems of the kind come before others. Without privacy, private
-    agents at epsilon infinity come first only if they are better by more than
-    `WITHOUT_PRIVACY_FACTOR`.
+    Agents that competed on more problems of the kind come first. Without privacy, the means of
+    private agents at epsilon infinity are multiplied by `WITHOUT_PRIVACY_FACTOR`.
     """
     times: dict[str, dict[str, float]] = {}
     for one in answers():
@@ -153,14 +152,14 @@ def ranked(kind: str, epsilon: float) -> list[str]:
 
 
 WITHOUT_PRIVACY_FACTOR = 1.05
-"""Factor by which an agent that has no privacy of its own may lose more than one without noise"""
+"""Handicap of private agents at epsilon infinity against agents made without privacy."""
 _LEAST_TIMES = 1e-3
-"""Smaller quotients, of next to no regret, count as this"""
+"""Least value of `times` in a geometric mean, which a regret near 0 would dominate."""
 
 
 @cache
 def mean_scores(epsilon: float) -> Mapping[str, float]:
-    """Mean score of each agent over the problems on which it competed at an epsilon."""
+    """Return each agent's mean score over the problems on which it competed at an epsilon."""
     found: dict[str, list[float]] = {}
     for one in answers():
         if one.role == CANDIDATE and one.epsilon == epsilon:
@@ -170,9 +169,9 @@ def mean_scores(epsilon: float) -> Mapping[str, float]:
 
 @cache
 def starting() -> frozenset[str]:
-    """Ids of the agents to start with: the best of a kind of problem at epsilon 1, or without.
+    """Return ids of the best agents of each kind of problem, at epsilon 1 and without privacy.
 
-    Settings, and what is put around an agent, are left out.
+    Settings and wrappers, such as "guarded:", are left out.
     """
     ids = {one["id"] for one in catalogue("dpbandit.agents")}
     kinds = {one.kind for one in answers() if one.kind != TRUST}
@@ -181,12 +180,12 @@ def starting() -> frozenset[str]:
 
 
 def score(agent: str) -> float | None:
-    """The mean score of an id: at epsilon 1, or without privacy where it has none."""
+    """Return an id's mean score at epsilon 1, of agents without epsilon the score at infinity."""
     return mean_scores(1.0).get(agent, mean_scores(inf).get(agent))
 
 
 def by_score(some: Iterable[T]) -> list[T]:
-    """Entries of the catalogue with the best score first, those without one last."""
+    """Sort entries of the catalogue by score, best first, entries without a score last."""
 
     def place(one: Any) -> float:
         return inf if (mean := score(one.id)) is None else -mean
@@ -195,23 +194,23 @@ def by_score(some: Iterable[T]) -> list[T]:
 
 
 AFFORDABLE = 1.5
-"""Times the regret of the best agent without privacy, up to which privacy is called affordable"""
+"""Ratio to the regret of the best agent without privacy up to which privacy is affordable."""
 
 
 class UsersNeeded(NamedTuple):
-    """From how many users on; None where that was not reached."""
+    """Numbers of users from which on a private agent is good; None if not reached."""
 
     affordable: int | None
-    """the private agent loses at most `AFFORDABLE` times as much as the best without privacy"""
+    """users from which on regret is at most `AFFORDABLE` times that of the best without privacy"""
     beats_fixed: int | None
-    """it loses less than the best fixed action"""
+    """users from which on regret is below that of the best fixed action"""
     measured: int
-    """the largest number of users that was measured"""
+    """largest number of users that was measured"""
 
 
 @cache
 def users_needed(problem: str, epsilon: float) -> UsersNeeded | None:
-    """From which of the measured numbers of users on both hold; None where none was measured."""
+    """Return the `UsersNeeded` for a problem at an epsilon; None if no horizons were measured."""
     rows = [
         one
         for one in answers()
@@ -229,7 +228,7 @@ def users_needed(problem: str, epsilon: float) -> UsersNeeded | None:
 
 
 def first_for_good(places: Sequence[int], holds: Sequence[bool]) -> int | None:
-    """The first place from which on all hold; None if the last does not.
+    """Return the first of `places` from which on all `holds` are True; None if the last is not.
 
     >>> first_for_good([1, 2, 4, 8], [True, False, True, True])
     4
@@ -241,7 +240,7 @@ def first_for_good(places: Sequence[int], holds: Sequence[bool]) -> int | None:
 
 
 def written(rows: Iterable[Answer], head: str) -> str:
-    """The table as text, numbers to six digits, below lines that begin with #."""
+    """Return rows as CSV text, numbers to six digits, below the lines of `head` after a #."""
     out = StringIO()
     out.writelines(f"# {line}\n" for line in head.splitlines())
     table = csv.writer(out, lineterminator="\n")

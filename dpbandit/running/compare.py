@@ -1,4 +1,4 @@
-"""Compare agents on the same users, with certificates and baselines."""
+"""Comparison of agents on the same users, with certificates and baselines."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -59,21 +59,21 @@ from dpbandit.specs import (
     matrix_entries,
 )
 
-_CHUNK_BYTES, _MOST_TOGETHER = 1 << 22, 256
-"""Replicas run together while their d x d matrices fit the cache, at most so many."""
+_CACHE_BYTES, _MAX_REPLICAS_TOGETHER = 1 << 22, 256
+"""Memory for the d x d matrices of replicas that run together, and their largest number."""
 
 
 def replicas_at_once(spec: Spec, config: AgentConfig | None = None) -> int:
-    """Number of replicas whose matrices fit in the cache; changes the speed, not the numbers.
+    """Return the number of replicas whose matrices fit in the cache; changes speed, not numbers.
 
-    The matrices are those of a learner on `spec`, or of `config`, which may map it to a larger one.
+    Matrices have the size that `spec` suggests, or that `config`, which may map features, needs.
     """
     entries = spec.matrix_entries if config is None else matrix_entries(config, spec)
-    return max(1, min(_MOST_TOGETHER, _CHUNK_BYTES // (8 * entries)))
+    return max(1, min(_MAX_REPLICAS_TOGETHER, _CACHE_BYTES // (8 * entries)))
 
 
 def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
-    """(first, last + 1) of blocks of at most `size` neighbours.
+    """Split replica numbers into blocks (first, last + 1) of at most `size` consecutive ones.
 
     >>> consecutive([0, 1, 2, 5, 6], 2)
     [(0, 2), (2, 3), (5, 7)]
@@ -88,12 +88,11 @@ def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
 
 
 def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
-    """Add uniform play and the best fixed action to the agents, unless they are there.
+    """Add the baselines Uniform and BestFixed, on a convex domain also Centre, unless present.
 
-    On a convex domain staying in the centre is one, too, and often better than uniform play.
-    Raises `InputError` where another agent has the name of one of them.
+    Raises `InputError` if another agent has the name of a baseline.
     """
-    from dpbandit.agents import BestFixed, Centre, Uniform  # not before: 60 files
+    from dpbandit.agents import BestFixed, Centre, Uniform  # imports 60 files: only when needed
 
     configs = dict(agents)
     baselines: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
@@ -119,9 +118,9 @@ def play_any(
     advance: Callable[[int], None] = lambda rounds: None,
     answer_from: Ints | None = None,
 ) -> Log:
-    """Play any agent; for an oracle, another agent meets the same users first.
+    """Play any agent; for an oracle, first play Uniform on the same users to find the best action.
 
-    The answer is that of the last round of `answer_from`; by default of `marks`.
+    The oracle's action is the best up to the last round of `answer_from`, by default of `marks`.
     """
     if isinstance(config, Hindsight):
         from dpbandit.agents import Uniform
@@ -143,20 +142,20 @@ def certify(
 ) -> Certificate:
     """Compute the epsilon that the noise of `config` gives on `spec`, beside its claim.
 
-    The claim is the config's `epsilon` and `delta`, if it has them; the problem says what kind of
-    privacy it is. If the environment itself tells users about others (`Spec.carries`), epsilon is
-    infinite unless the agent's ledger says that the agent prevents that. The ledger is believed
+    The claim is the config's `epsilon` and `delta`, if it has them; the problem determines the kind
+    of privacy. If the environment itself reveals users to others (`Spec.carries`), epsilon is
+    infinite unless the agent's ledger states that the agent prevents it. The ledger is not checked
     here; `play` checks that it names every mechanism.
 
     Args:
         config: an agent's config, or its id with settings, such as "fade:epsilon=2".
-        spec: the public facts of a problem, or an environment in any form that `compare` takes.
+        spec: public facts of a problem, or an environment in any form that `compare` takes.
         horizon: number of rounds of an environment; by default its own, or 10,000.
         env_kwargs: further arguments of an environment.
         accountants: also report the epsilon of every other accountant; some are slow to import.
 
     Raises:
-        InputError: something that is no config or environment, or an agent that does not fit it.
+        InputError: an argument is no config or environment, or they do not fit together.
 
     >>> round(certify("fade", "OJPricing", accountants=False).epsilon, 3)
     1.0
@@ -170,7 +169,7 @@ def certify(
 
 
 def claim_of(config: AgentConfig) -> tuple[float, float] | None:
-    """The epsilon and the delta that a config claims; None if it has no epsilon."""
+    """Return the epsilon and delta that a config claims; None if it has no epsilon."""
     epsilon = getattr(config, "epsilon", None)
     return None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
 
@@ -190,8 +189,8 @@ def compare(
 ) -> Results:
     """Compare agents by cumulative regret on the same users, with a certificate for each.
 
-    An agent that fails while it plays, by whatever it raises or by an action that is none, is left
-    out with a warning, and stands in `failed` of the results; the others' runs go on.
+    An agent that raises an exception or returns an invalid action is left out with a warning, and
+    listed in `failed` of the results; the other agents' runs go on.
 
     Args:
         env: a registered id such as "dpbandit/OJPricing-v0" (or "OJPricing"), a problem, an
@@ -209,14 +208,14 @@ def compare(
         on_mark: function that is called with a `Mark` at every mark of every agent, about 500
             times each; with one job only.
         progress: show a progress bar, one for each job, after two seconds.
-        limit: seconds that an agent may take for some replicas; by default as many as it wants.
-            With a limit agents of others play in processes of their own: one that ends its process
-            is left out like others that fail.
+        limit: time limits of an agent on a block of replicas; by default none. With a limit,
+            foreign agents play in separate processes, and one that ends its process is left out
+            like other agents that fail.
 
     Raises:
-        InputError: an unknown id or argument, a number out of range, something that is no config,
+        InputError: an unknown id or argument, a number out of range, an object that is no config,
             an agent that does not fit the environment, rewards that are not finite numbers.
-        AgentError: every agent that was asked for raised something; the first one's.
+        AgentError: all requested agents failed; the error of the first one.
 
     >>> results = compare("GLMBandit", "linucb,fade:epsilon=2", horizon=50, replicas=2)
     >>> list(results.certificates)
@@ -293,7 +292,7 @@ def compare(
 
 
 LogsByAgent: TypeAlias = dict[str, list[Log] | InputError]
-"""Of each agent what it played, or why it failed"""
+"""Logs of each agent, or the error with which it failed, by name."""
 
 
 def _played(found: list[Log] | InputError) -> list[Log]:
@@ -301,7 +300,7 @@ def _played(found: list[Log] | InputError) -> list[Log]:
 
 
 def failure_message(name: str, why: InputError) -> str:
-    """Why an agent failed, in a sentence that names it as a comparison does."""
+    """Return a sentence on why an agent failed, with its name in the comparison."""
     return str(why) if isinstance(why, AgentError) else f"{name} failed. {why}"
 
 
@@ -310,8 +309,11 @@ def _left(
     requested: Mapping[str, AgentConfig],
     failed: Mapping[str, InputError],
 ) -> dict[str, AgentConfig]:
-    """Agents that go on; raises the first mistake where none does of those that were asked for, or
-    where play that learns nothing fails, too, so that it is no agent's."""
+    """Return the agents that have not failed.
+
+    Raises the first failure if all requested agents failed, or if an added baseline did, which
+    shows that the problem is at fault.
+    """
     left = {name: config for name, config in configs.items() if name not in failed}
     if failed and (not requested.keys() & left.keys() or failed.keys() - requested.keys()):
         raise next(iter(failed.values()))
@@ -326,7 +328,7 @@ def _block_logs(
     bar: Progress | Note,
     on_mark: Callable[[Mark], None] | None = None,
 ) -> LogsByAgent:
-    """All agents on the users of some replicas; oracles last, who are told what was best.
+    """Play all agents on the users of a block of replicas; oracles last, since they need logs.
 
     Agents with larger matrices than others of the problem play fewer replicas at a time.
     """
@@ -352,9 +354,9 @@ def _logs_of(
     on_mark: Callable[[Mark], None] | None,
     logs: LogsByAgent,
 ) -> list[Log]:
-    """One agent on these users; an oracle is told what the others' `logs` say was best."""
+    """Play one agent on a block of replicas; an oracle takes the best action from `logs`."""
     marks, played = log_marks(resolved.arguments["horizon"]), list[Log]()
-    if isinstance(config, Hindsight):  # the same users, met by another agent
+    if isinstance(config, Hindsight):  # the best action from another agent's log, on equal users
         met = next((log for log in logs.values() if not isinstance(log, InputError)), None)
         best = met or [_empty_log(resolved, seed, block, marks)]
         config = config.with_answer(np.concatenate([log.best_fixed for log in best]))
@@ -372,7 +374,7 @@ def _logs_of(
 
 
 def _empty_log(resolved: ResolvedProblem, seed: int, block: tuple[int, int], marks: Ints) -> Log:
-    from dpbandit.agents import Uniform  # not before: 60 files
+    from dpbandit.agents import Uniform  # imports 60 files: only when needed
 
     seeds = [(seed, r) for r in range(*block)]
     return play(resolved.make(**resolved.arguments), Uniform(), seeds, marks=marks)
@@ -383,9 +385,9 @@ def _tell(on_mark: Callable[[Mark], None], name: str, first: int, mark: Mark) ->
 
 
 def _groups(configs: Mapping[str, AgentConfig]) -> list[dict[str, AgentConfig]]:
-    """Agents that are played together: one each, those of others first, then private ones.
+    """Split agents into tasks: foreign ones first, then private ones, which mostly take longest.
 
-    Private ones mostly take longest. Oracles come with the last, who tells them what was best.
+    Oracles are in the task of the last agent, whose log gives them the best action.
     """
     groups, oracles = list[dict[str, AgentConfig]](), dict[str, AgentConfig]()
     order = {
@@ -410,10 +412,9 @@ def _logs_in_processes(
     jobs: int,
     limit: TimeLimit | None,
 ) -> list[LogsByAgent]:
-    """Play several tasks of `_block_logs` at once; their workers note on the board how far they
-    are.
+    """Play tasks (block, agents) in worker processes, which note their progress on the board.
 
-    With a limit those of others' agents, which come first, are played apart.
+    With a limit, tasks of foreign agents, which come first, have one process each.
     """
     from joblib import Parallel, delayed  # not before: slow to import
 
@@ -441,7 +442,7 @@ def _silent_block_logs(
     note: Note,
     limit: TimeLimit | None,
 ) -> LogsByAgent:
-    """One block in a process, of one thread, which is the fastest."""
+    """Play a block in a worker process, on one thread, with each agent's time limit."""
     with one_thread(), warnings_on_stderr():
         limits = {limit_for(config, limit) for config in configs.values()}
         try:
@@ -453,7 +454,7 @@ def _silent_block_logs(
 
 
 def check_played(name: str, proof: Certificate, ledger: Ledger, replicas: int) -> None:
-    """Raise `InputError` unless an agent that plays has the ledger that was certified."""
+    """Raise `InputError` unless the ledger of an agent that played equals the certified one."""
     if ledger != proof.ledger:
         delta = proof.claimed_delta
         raise InputError(
@@ -476,8 +477,8 @@ def as_run(
 ) -> AgentRun:
     """Join logs of consecutive replicas, from number `first` on, to one run.
 
-    They are of `marks`; by default of `log_marks`, or of the last round alone. Raises `InputError`
-    where an agent that played has another ledger than the certificate.
+    `marks` are the logged rounds; by default `log_marks`, or its last one. Raises `InputError` if
+    an agent that played has another ledger than the certificate.
     """
     for log in logs:
         check_played(name, proof, log.ledger, len(log.clipped))

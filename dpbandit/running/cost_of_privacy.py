@@ -1,4 +1,4 @@
-"""Say in words what privacy costs in a comparison, which is what people ask of it."""
+"""Sentences on the cost of privacy in a comparison."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,29 +19,28 @@ from dpbandit.running.resolve import resolve_agent, resolve_spec
 from dpbandit.specs import Spec
 
 _AT_THE_CLAIM = 0.9
-"""Certified epsilons from this share of the claim up to the claim are told as the claim"""
-_ZERO = 1e-9
-"""Regret below this share of the largest is zero but for rounding"""
+"""Certified over claimed epsilon from which on (up to 1) sentences give the claimed one."""
+_ZERO_REGRET_SHARE = 1e-9
+"""Share of the largest mean regret below which regret counts as a rounding error of 0."""
 _NO_COST = 1.1
-"""A ratio whose interval contains 1 and ends below this says that privacy costs next to nothing"""
+"""Upper end of the ratio's interval below which, if it contains 1, no cost of privacy is found."""
 
 
 def cost_of_privacy(results: Results) -> tuple[str, ...]:
-    """Say what privacy costs at each certified epsilon of a comparison, and what a fixed action
-    costs.
+    """Describe in sentences what privacy costs at each certified epsilon of a comparison.
 
     The private agent that loses least at an epsilon is compared with the agent without privacy that
     loses least, and with the best fixed action in hindsight, all in this comparison, on the same
-    users. Intervals are 95 % bootstraps over replicas, drawn together. Where the fixed action loses
-    less beyond doubt, a sentence says to keep it. Agents with printed constants are left out if
-    other agents are private. The least of several means looks better than it is: compare on a fresh
-    seed what was chosen.
+    users. Intervals are 95 % bootstraps over replicas, drawn together. If the fixed action loses
+    significantly less, a sentence advises to keep it. Agents with printed constants are left out if
+    other agents are private. The least of several means is biased downwards: repeat the comparison
+    of the chosen agents with a fresh seed.
 
     Returns:
-        Sentences for people, none where no agent is private.
+        Sentences for people, none if no agent is private.
 
     Raises:
-        InputError: runs on several problems.
+        InputError: runs are on several problems.
     """
     unit = losing(results.reward_unit)
     runs = _on_shared_replicas(results.runs)
@@ -51,29 +50,29 @@ def cost_of_privacy(results: Results) -> tuple[str, ...]:
     spec = _spec_of(runs[0].setup)
     words = _Words(runs[0].setup.horizon, unit, *_nouns(spec))
     public, fixed = _best_public(runs), _fixed(runs)
-    kept = [cost for cost in costs if cost.saved_high < 0]
+    worse = [cost for cost in costs if cost.saved_high < 0]  # than the fixed action
     others = [cost for cost in costs if not cost.saved_high < 0]
-    sentences = [words.fixed_is_best(kept, public, fixed)] if kept and fixed else []
-    sentences += words.costs(others, public, None if kept else fixed)
+    sentences = [words.fixed_is_best(worse, public, fixed)] if worse and fixed else []
+    sentences += words.costs(others, public, None if worse else fixed)
     return (*sentences, *_missing(runs, costs, public, spec))
 
 
 class _Cost(NamedTuple):
-    """The private agent that loses least at one epsilon, beside two agents without privacy."""
+    """Cost of the private agent that loses least at a certified epsilon."""
 
     run: AgentRun
     at: str
-    """its certified epsilon in words, with what restricts the promise"""
+    """certified epsilon in words, with what restricts the privacy"""
     times: tuple[float, float, float]
-    """its mean regret over that of the best agent without privacy, and the 95 % interval; NaN
-    without such an agent, or where that one's regret may be zero"""
+    """mean regret over that of the best agent without privacy, with the ends of its 95 % interval;
+    NaN if there is no such agent, or its regret may be zero"""
     saved_low: float
-    """lower end of the 95 % interval of how much less than the best fixed action it loses"""
+    """lower end of the 95 % interval of the best fixed action's regret minus this agent's"""
     saved_high: float
 
 
 def _costs(runs: Sequence[AgentRun]) -> list[_Cost]:
-    """The best private run of each certified epsilon, delta and restriction; epsilons increase."""
+    """Return the cost of the best private run of each (epsilon, delta, restriction), sorted."""
     private = [run for run in runs if 0 < run.certificate.epsilon < inf]
     certified = [run for run in private if run.config.get("calibration") != "paper"]
     groups: dict[tuple[float, float, str], list[AgentRun]] = {}
@@ -93,7 +92,7 @@ def _costs(runs: Sequence[AgentRun]) -> list[_Cost]:
 
 
 def _epsilon(run: AgentRun) -> float:
-    """The certified epsilon, or the claim where that is nearly as small."""
+    """Return the certified epsilon to 3 digits, or the claimed one if it is hardly larger."""
     certified, claimed = run.certificate.epsilon, run.certificate.claimed_epsilon
     near = _AT_THE_CLAIM * claimed <= certified <= claimed
     return claimed if near else float(f"{certified:.2e}")
@@ -108,7 +107,7 @@ def _times(run: AgentRun, public: AgentRun | None) -> tuple[float, float, float]
 
 
 def _interval(values: Floats) -> tuple[float, float]:
-    """The 95 % interval of a mean; NaN for a single replica."""
+    """Return the 95 % bootstrap interval of a mean; NaN for a single replica."""
     if len(values) < 2:
         return nan, nan
     low, high = bootstrap_band(values)
@@ -116,13 +115,13 @@ def _interval(values: Floats) -> tuple[float, float]:
 
 
 def _on_shared_replicas(runs: Sequence[AgentRun]) -> list[AgentRun]:
-    """Runs whose replicas are the same in the same order; none of a sweep that has just begun."""
+    """Restrict runs to the replicas that all of them have; none if there are no such replicas."""
     shared = reduce(np.intersect1d, [run.replicas for run in runs])
     return [run.only(np.isin(run.replicas, shared)) for run in runs] if len(shared) else []
 
 
 def _best_public(runs: Sequence[AgentRun]) -> AgentRun | None:
-    """The best agent that promises nothing; oracles are none."""
+    """Return the run of least regret without a privacy claim, other than BestFixed, or None."""
     return min(
         (
             run
@@ -136,9 +135,9 @@ def _best_public(runs: Sequence[AgentRun]) -> AgentRun | None:
 
 
 def _fixed(runs: Sequence[AgentRun]) -> AgentRun | None:
-    """The best fixed action, unless it loses nothing, as where regret is measured against it."""
+    """Return the run of BestFixed, unless its regret is 0, as where regret is measured from it."""
     found = next((run for run in runs if run.config["agent"] == "BestFixed"), None)
-    least = _ZERO * max(map(_mean, runs), default=0.0)
+    least = _ZERO_REGRET_SHARE * max(map(_mean, runs), default=0.0)
     return found if found is not None and _mean(found) > least else None
 
 
@@ -147,7 +146,7 @@ def _mean(run: AgentRun) -> float:
 
 
 class _Words(NamedTuple):
-    """How a problem's losses are told."""
+    """Builder of the sentences about one problem."""
 
     horizon: int
     unit: Losing
@@ -157,7 +156,7 @@ class _Words(NamedTuple):
     def fixed_is_best(
         self, costs: Sequence[_Cost], public: AgentRun | None, fixed: AgentRun
     ) -> str:
-        """The sentence where the best fixed action loses less than private agents."""
+        """Return the sentence for private agents that lose more than the best fixed action."""
         losers = " and ".join(
             f"{without_epsilon(cost.run.name)} {self._number(cost.run)} at {cost.at}"
             for cost in costs
@@ -173,7 +172,7 @@ class _Words(NamedTuple):
     def costs(
         self, costs: Sequence[_Cost], public: AgentRun | None, fixed: AgentRun | None
     ) -> Iterator[str]:
-        """A sentence for each epsilon; the first also tells what a fixed action loses."""
+        """Yield a sentence for each epsilon; the first also has the fixed action's regret."""
         known = False
         for cost in costs:
             if public is None:
@@ -226,7 +225,7 @@ def _verdict(times: tuple[float, float, float]) -> str:
 
 
 def _ratio(times: tuple[float, float, float]) -> str:
-    """A ratio with its interval, to the digits that the interval leaves.
+    """Format a ratio with its interval, to the digits that the width of the interval justifies.
 
     >>> _ratio((2.41, 2.03, 2.81)), _ratio((1.656, 1.63, 1.69)), _ratio((12.3, 9.3, 15.3))
     ('2.4 (2.0 to 2.8)', '1.66 (1.63 to 1.69)', '12 (9 to 15)')
@@ -241,7 +240,7 @@ def _ratio(times: tuple[float, float, float]) -> str:
 def _missing(
     runs: Sequence[AgentRun], costs: Sequence[_Cost], public: AgentRun | None, spec: Spec | None
 ) -> Iterator[str]:
-    """The agent without privacy that the comparison lacks."""
+    """Yield a sentence that names the agent without privacy missing in the comparison."""
     setup = runs[0].setup
     # By its name, not by its spec: on a problem of the suite another agent may have been chosen.
     known = (
@@ -263,19 +262,19 @@ def _missing(
 
 
 def _spec_of(setup: Setup) -> Spec | None:
-    """The problem's public facts, made again; None where its file or class is no longer there."""
+    """Make the problem of a setup again, and return its spec; None if that fails."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whoever ran it has read them
+            warnings.simplefilter("ignore")  # they were printed when the comparison ran
             return resolve_spec(
                 setup.environment, horizon=setup.horizon, env_kwargs=setup.arguments
             )
-    except Exception:  # words alone depend on it, and no finished comparison is lost to them
+    except Exception:  # its file or class may be gone; only nouns in sentences depend on it
         return None
 
 
 def _nouns(spec: Spec | None) -> tuple[str, str]:
-    """Who comes, and what is chosen for them."""
+    """Return nouns for a problem's users and actions; rounds and action without a spec."""
     if spec is None:
         return "rounds", "action"
     who, action = getattr(spec, "visit", spec).nouns

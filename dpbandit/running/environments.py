@@ -1,4 +1,4 @@
-"""Find environments by id or in TOML files, and make their problems."""
+"""Lookup of environments by id or in TOML files, and making of their problems."""
 
 import json
 import os
@@ -32,25 +32,25 @@ _KEYS = ("id", "arguments")
 
 
 class EnvironmentFile(NamedTuple):
-    """Contents of a TOML file that names an environment and its arguments."""
+    """Content of a TOML file that names an environment and its arguments."""
 
     id: str
     arguments: dict[str, Any]
-    """paths among them, under `frame` and `path`, as seen from here"""
+    """arguments; the paths `frame` and `path` are relative to the current folder"""
 
 
 def is_file(environment: str) -> bool:
-    """Whether `env` names a TOML file."""
+    """Return True if `environment` names a TOML file."""
     return environment.endswith(ENDING)
 
 
 def read_environment(path: str) -> EnvironmentFile:
     """Read an environment file: `id`, and a table `arguments`.
 
-    Paths of tables are relative to the file, whoever reads it from wherever.
+    In the file, paths of tables are relative to its folder.
 
     Raises:
-        InputError: no such file, no TOML, another key.
+        InputError: the file does not exist, is no TOML, or has another key.
     """
     try:
         parsed = tomllib.loads(read_text(path))
@@ -82,7 +82,7 @@ def read_environment(path: str) -> EnvironmentFile:
 
 
 def write_environment(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Write an environment file; leaves out None and makes the path `frame` relative to it."""
+    """Write an environment file without arguments that are None; `frame` relative to its folder."""
     values = {key: value for key, value in arguments.items() if value is not None}
     if isinstance(values.get("frame"), str | os.PathLike):
         values["frame"] = os.path.relpath(values["frame"], path.parent)
@@ -101,22 +101,22 @@ def _key(key: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Numbers, words, truth and lists are written as in JSON."""
+    """Format a number, word, truth value or list in TOML, which writes them as JSON does."""
     return json.dumps(value, ensure_ascii=False)
 
 
 ProblemMaker: TypeAlias = Callable[..., Problem]
-"""A class, or a function, of keyword arguments."""
+"""Class or function that makes a problem from keyword arguments."""
 
 
 def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
-    """Find the function that makes a problem, by id or class; "dpbandit/" and "-v0" are optional.
+    """Return the function that makes the problems of an id, a TOML file, a class or a function.
 
-    A file that ends in .toml holds an id, and arguments.
+    "dpbandit/" and "-v0" are optional in ids.
 
     Raises:
-        InputError: an unknown id, a module that cannot be imported, an environment of somebody
-            else, what can make nothing.
+        InputError: an unknown id, a module that cannot be imported, a registered environment that
+            is not dpbandit's, an object that is not callable.
     """
     if not isinstance(env, str):
         if not callable(env):
@@ -125,7 +125,7 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
                 f"Expected env={abbrev(env)} to be an id (see `dpbandit envs`) or a class."
                 + (" Of a table of prices PricingFromLog makes one." if table else "")
             )
-        if isinstance(env, partial) and not env.args:  # its arguments are some of the problem's
+        if isinstance(env, partial) and not env.args:  # record its keywords as arguments
             return partial(problem_maker(env.func), **env.keywords)
         return partial(make_problem, problem=env)
     if is_file(env):
@@ -139,9 +139,9 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
 
 
 def arguments_of(make: ProblemMaker, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge arguments with those that a problem maker already has.
+    """Merge arguments with those that a problem maker already has, as plain values.
 
-    As settings of agents, 1 and 1.0 are the same, and NumPy's numbers are Python's.
+    Integers become floats where floats are declared, and NumPy's numbers Python's.
     """
     defaults = dict(make.keywords) if isinstance(make, partial) else {}
     defaults.pop("problem", None)
@@ -153,7 +153,7 @@ def arguments_of(make: ProblemMaker, arguments: Mapping[str, Any]) -> dict[str, 
 
 
 def without_defaults(make: ProblemMaker, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out arguments that are what a problem maker takes by itself."""
+    """Leave out arguments that equal the defaults of a problem maker."""
     defaults = {name: one.default for name, one in signature(_inside(make)).parameters.items()}
     return {
         name: value
@@ -163,7 +163,7 @@ def without_defaults(make: ProblemMaker, arguments: Mapping[str, Any]) -> dict[s
 
 
 def _inside(make: ProblemMaker) -> Any:
-    """The class or function that `make_problem` calls."""
+    """Return the class or function that `make_problem` calls."""
     problem = make.keywords["problem"] if isinstance(make, partial) else make
     return load_env_creator(problem) if isinstance(problem, str) else problem
 
@@ -171,16 +171,13 @@ def _inside(make: ProblemMaker) -> Any:
 def environment_id(env: str) -> str:
     """Complete an id: "OJPricing" becomes "dpbandit/OJPricing-v0".
 
-    MODULE:ID imports MODULE first, MODULE:CLASS is a class of problems there; of a file it is the
-    id in it.
-
-    Raises:
-        InputError: as `problem_maker`.
+    MODULE:ID imports MODULE first; MODULE:CLASS is a class of problems in it. For a TOML file the
+    id in the file is completed. Raises `InputError` as `problem_maker` does.
     """
     if is_file(env):
         return environment_id(read_environment(env).id)
     module, colon, name = env.rpartition(":")
-    own = imported(module, f"environment {env!r}") if module or colon else None
+    user_module = imported(module, f"environment {env!r}") if module or colon else None
     ids = [i for i, entry in gym.registry.items() if "problem" in entry.kwargs]
     if name in gym.registry and name not in ids:
         raise InputError(
@@ -189,8 +186,8 @@ def environment_id(env: str) -> str:
         )
     candidates = (name, f"dpbandit/{name}", f"dpbandit/{name}-v0")
     found = next((candidate for candidate in candidates if candidate in ids), name)
-    if found not in ids and own is not None:
-        one_of(f"environment of {module}", name, _classes(own) or ["(none)"])
+    if found not in ids and user_module is not None:
+        one_of(f"environment of {module}", name, _classes(user_module) or ["(none)"])
         return env
     if found not in ids:
         _refuse_agent(name)
@@ -199,7 +196,7 @@ def environment_id(env: str) -> str:
 
 
 def _classes(module: Any) -> list[str]:
-    """Of problems, that this module defines."""
+    """Return the names of the classes of problems that a module defines."""
     return [
         name
         for name, thing in vars(module).items()
@@ -208,17 +205,17 @@ def _classes(module: Any) -> list[str]:
 
 
 def _refuse_agent(name: str) -> None:
-    from dpbandit.agents import AGENTS  # not before: 60 files
+    from dpbandit.agents import AGENTS  # imports 60 files: only when needed
 
     if name in AGENTS:
         raise InputError(
-            f"Expected an environment, got the agent {name!r}: compare and play are told the "
-            "environment first, certify and audit the agent."
+            f"Expected an environment, got the agent {name!r}: the first argument of compare and "
+            "play is the environment, that of certify and audit the agent."
         )
 
 
 def environment_label(environment: str) -> str:
-    """Shorten an id for display: no "dpbandit/", no "-v0"; files by name.
+    """Shorten an id for display: without "dpbandit/" and "-v0"; a file's name without folder.
 
     >>> environment_label("dpbandit/OJPricing-v0"), environment_label("here/shop.toml")
     ('OJPricing', 'shop')
@@ -229,15 +226,15 @@ def environment_label(environment: str) -> str:
 def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
     """Name a problem for display: its short id and its arguments, without the horizon.
 
-    Tables, and what a file says itself, are left out.
+    Tables, and arguments that stand in the environment's file, are left out.
 
     >>> problem_label("dpbandit/GLMBandit-v0", {"dim": 5, "horizon": 10})
     'GLMBandit dim=5'
     """
-    own = read_environment(environment).arguments if is_file(environment) else {}
+    in_file = read_environment(environment).arguments if is_file(environment) else {}
     varied = {
         key: value
         for key, value in as_words(env_kwargs).items()
-        if not (key in own and own[key] == value)
+        if not (key in in_file and in_file[key] == value)
     }
     return label_of(environment_label(environment), varied)

@@ -1,12 +1,12 @@
-"""One agent on one problem, in single rounds and in blocks of them.
+"""Play of an agent on a problem, in single rounds and in blocks of rounds.
 
-Comparisons, checks, tapes and audits all play through `Episode`, so that no agent can behave in one
-of them and not in the others.
+Comparisons, checks, tapes and audits all play through `Episode`, so that no agent can behave
+differently in an audit than in a comparison.
 
-A block is up to `rounds_to_release` rounds of one policy. Agent and problem take arrays of all of
-them, (n, R, ...), and results are those of single rounds, bit for bit. Whoever sees a whole block
-could let a user play by somebody else's context, so one random row of each block is asked again
-alone, with the random numbers that it had in the block, and has to give the same action.
+A block is up to `rounds_to_release` rounds of one policy. Agent and problem take arrays of all
+rounds, (n, R, ...), and results equal those of single rounds bit for bit. An agent that sees a
+whole block could use another user's context, so one random row of each block is played again
+alone, with the random numbers it had in the block, and has to give the same action.
 """
 
 from collections import deque
@@ -33,19 +33,20 @@ from dpbandit.privacy.mechanism import count_users
 from dpbandit.specs import Agent, Problem, Spec, Step, acted, check_mask, finite_array
 
 FIRST_ROUNDS = 10
-"""Number of rounds in which the form of contexts, actions and steps is checked."""
+"""Rounds at the start in which the form of contexts, actions and steps is checked."""
 SHORTEST_BLOCK = 4
-"""Number of rounds below which single ones take less time."""
-_ROUNDING = 1e-6
+"""Rounds below which playing them one by one takes less time than a block."""
+_REGRET_TOLERANCE = 1e-6
+"""Relative and absolute rounding error allowed in a step's regret and means."""
 
 
 def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
-    """Raise `InputError` unless a context has finite numbers in the spec's shape."""
+    """Raise `InputError` unless contexts are finite numbers of the spec's shape."""
     finite_array(f"contexts in round {t}", context, (replicas, *spec.context_shape))
 
 
 def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
-    """Raise `InputError`, which names the agent's class, unless the action is allowed."""
+    """Raise `InputError`, with the agent's class, unless the spec allows the action."""
     try:
         spec.validate(action, replicas)
     except InputError as mistake:
@@ -54,19 +55,21 @@ def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
 
 
 def check_step(spec: Spec, step: Any, replicas: int) -> None:
-    """Raise `InputError` unless a step is a `Step` of finite numbers that fit each other.
+    """Raise `InputError` unless a step is a `Step` of consistent, finite numbers.
 
-    It has a datum where one is told.
+    It must have a datum if the spec has a `datum_shape`.
     """
     if not isinstance(step, Step):
         raise InputError(f"Expected step to return a Step, got a {type(step).__name__}.")
     for name in ("reward", "expected", "oracle", "regret"):
         finite_array(name, getattr(step, name), (replicas,))
     missed = step.oracle - step.expected
-    if not np.allclose(step.regret, missed, rtol=_ROUNDING, atol=_ROUNDING):
+    if not np.allclose(step.regret, missed, rtol=_REGRET_TOLERANCE, atol=_REGRET_TOLERANCE):
         raise InputError(f"Expected regret={step.regret} to be oracle - expected, {missed}.")
-    estimated = np.array_equal(step.expected, step.reward)  # by what came, which luck may have made
-    if not (spec.in_hindsight or estimated or (missed >= -_ROUNDING * (1 + abs(missed))).all()):
+    # means estimated by realised rewards may exceed the oracle's by chance
+    estimated = np.array_equal(step.expected, step.reward)
+    least = -_REGRET_TOLERANCE * (1 + abs(missed))
+    if not (spec.in_hindsight or estimated or (missed >= least).all()):
         raise InputError(f"Expected oracle={step.oracle} to be at least expected={step.expected}.")
     if not (spec.in_hindsight or estimated or spec.most_outside == 1):
         _check_means(spec, step.expected, step.oracle)
@@ -76,7 +79,7 @@ def check_step(spec: Spec, step: Any, replicas: int) -> None:
 
 def _check_means(spec: Spec, *means: Floats) -> None:
     low, high = spec.reward_low, spec.reward_high
-    room = _ROUNDING * (high - low)
+    room = _REGRET_TOLERANCE * (high - low)
     for found in means:
         if far := [mean for mean in found.tolist() if not low - room <= mean <= high + room]:
             raise InputError(
@@ -85,9 +88,9 @@ def _check_means(spec: Spec, *means: Floats) -> None:
 
 
 def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
-    """Raise `InputError` unless hindsight is one finite number, or one for each replica.
+    """Raise `InputError` unless hindsight is a finite number, or one for each replica.
 
-    Where every context has a best action of its own, regret lacks nothing.
+    It must be 0 unless the spec measures regret in hindsight.
     """
     if not (isinstance(lacks, int | float) and isfinite(lacks)):  # NumPy's doubles are floats
         finite_array("hindsight", lacks, (replicas,))
@@ -99,7 +102,7 @@ def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
 
 
 def check_best_fixed(action: Any, replicas: int) -> None:
-    """Raise `InputError` unless the best fixed action is an array with one for each replica."""
+    """Raise `InputError` unless the best fixed actions are an array of one for each replica."""
     if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
         raise InputError(
             f"Expected best_fixed to be an array of {replicas} actions, got {abbrev(action)}."
@@ -107,7 +110,7 @@ def check_best_fixed(action: Any, replicas: int) -> None:
 
 
 def check_untouched(context: Floats, copy: Floats) -> None:
-    """Raise `InputError` if the agent has written into the context that it was `copy`."""
+    """Raise `InputError` if agent or problem changed the contexts, of which `copy` is a copy."""
     if not np.array_equal(context, copy):
         raise InputError(
             "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
@@ -116,14 +119,14 @@ def check_untouched(context: Floats, copy: Floats) -> None:
 
 
 class BlockError(InputError):
-    """The action of a round in a block is not the one of this round alone."""
+    """The action of a round in a block differs from the one of this round alone."""
 
 
 class Served(NamedTuple):
-    """One round that was played, arrays (R, ...), or a block of n of them, (n, R, ...)."""
+    """A round that was played, with arrays (R, ...), or a block of n rounds, (n, R, ...)."""
 
     first: int
-    """number of rounds before"""
+    """number of rounds before this one or this block"""
     rounds: int
     context: Floats
     action: AnyArray
@@ -131,21 +134,21 @@ class Served(NamedTuple):
     is_block: bool
 
     def actions(self) -> AnyArray:
-        """The actions of each round, (n, R, ...)."""
+        """Return the actions of each round, (n, R, ...)."""
         return self.action if self.is_block else self.action[None]
 
 
 class Episode:
-    """Plays an agent on a problem that has begun: `serve` users, then `learn` from them.
+    """Play of an agent on a problem that has begun: `serve` users, then `learn` from their answers.
 
     Args:
-        problem: the problem, which has begun.
-        agent: the running agent.
+        problem: problem that has begun.
+        agent: running agent.
         replicas: number of replicas R.
         streams: streams that neither agent nor problem draws from.
         blocks: play rounds of one policy at once where agent and problem allow it.
         checked: number of rounds at the start whose form is checked; they are played one by one.
-        shortest_block: number of rounds that a block has at least.
+        shortest_block: least number of rounds of a block.
     """
 
     def __init__(
@@ -161,9 +164,9 @@ class Episode:
     ) -> None:
         self.agent: Any = agent
         self.served = 0
-        """number of rounds that were played"""
+        """number of rounds played"""
         self.learned = 0
-        """number of rounds whose answers the agent has learned from"""
+        """number of rounds from whose feedback the agent has learned"""
         self._problem: Any = problem
         self._spec: Spec = problem.spec
         self._masked = self._spec.masks != "none"
@@ -171,42 +174,42 @@ class Episode:
         per_replica = np.ndim(getattr(agent, "rounds_to_release", [1])) > 0
         self._blocks = blocks and getattr(problem, "in_blocks", False) and not per_replica
         self._rows = streams.generators("rows asked alone")[0]
-        self._late: deque[tuple[Floats, AnyArray]] = deque()  # played, and not answered yet
+        self._late: deque[tuple[Floats, AnyArray]] = deque()  # played, feedback is delayed
         self._answered: tuple[Floats, AnyArray, Floats] | None = None
-        self._block, self._row = 0, 0  # rounds of it, and how many of these were learned from
+        self._block, self._row = 0, 0  # rounds of the block, and how many the agent learned from
 
     def serve(self, most: int = 1) -> Served:
         """Play the next round, or a block of at most `most`; the agent does not learn yet.
 
         Raises:
-            AgentError: whatever `act` raises.
-            InputError: contexts, actions or steps that are not as the spec says, in the rounds that
-                are checked, or rewards that are no finite numbers.
-            BlockError: a random row of a block has another action alone.
+            AgentError: `act` raised an exception.
+            InputError: contexts, actions or steps do not fit the spec, in the rounds that are
+                checked, or rewards are not finite.
+            BlockError: a random row of a block has another action when played alone.
         """
         if most >= self._shortest and (rounds := min(most, self.longest_block())) >= self._shortest:
             return self._serve_block(rounds)
         return self._serve_one()
 
     def longest_block(self) -> int:
-        """Number of rounds that the next block can have; 1 where rounds are played one by one."""
+        """Return the largest size of the next block; 1 if rounds are played one by one."""
         if not self._blocks or self.served < self._checked:
             return 1
         return int(self.agent.rounds_to_release)
 
     @property
     def unlearned(self) -> bool:
-        """True if answers have come that the agent has not learned from."""
+        """True if there is feedback from which the agent has not learned."""
         return self._answered is not None
 
     def learn(self, most: int | None = None) -> int:
-        """Let the agent learn from what was answered; returns the number of rounds.
+        """Pass feedback to the agent's `update`; return the number of rounds.
 
         Args:
-            most: number of rounds of a block to learn from, one by one; by default all at once.
+            most: number of rounds of a block to pass, one by one; by default all at once.
 
         Raises:
-            AgentError: whatever `update` raises.
+            AgentError: `update` raised an exception.
         """
         if self._answered is None:
             return 0
@@ -231,7 +234,7 @@ class Episode:
         return rounds
 
     def skip(self, rounds: int) -> None:
-        """Count rounds that were drawn together without asking the agent, see `MultinomialPlay`."""
+        """Count rounds that were drawn together without calls of `act`, see `MultinomialPlay`."""
         self.served += rounds
         self.learned += rounds
         count_users(rounds)
@@ -259,7 +262,7 @@ class Episode:
             try:
                 step = problem.step(action)
             except (IndexError, TypeError, ValueError):
-                check_action(spec, self.agent, action, self._R)  # that is why, for others go on
+                check_action(spec, self.agent, action, self._R)  # the action may be the cause
                 raise
             if self._checked:
                 self._check_outcome(step, checked)
@@ -272,14 +275,14 @@ class Episode:
         if not spec.delay:
             self._answered = context, action, feedback
         else:
-            self._late.append((np.array(context), np.array(action)))  # theirs may change
+            self._late.append((np.array(context), np.array(action)))  # callers may change theirs
             if self.served > spec.delay:
                 self._answered = *self._late.popleft(), feedback
         self._block = 0
         return Served(first, 1, context, action, step, False)
 
     def _tell(self, method: str, round: int, error: BaseException) -> NoReturn:
-        """Raise what the agent's method raised, as one sentence where it is none."""
+        """Raise the exception of an agent's method, as an `AgentError` where `agent_error` says."""
         called = getattr(self.agent, "called", type(self.agent).__name__)
         failure = agent_error(called, method, round, error)
         if failure is None:
@@ -290,7 +293,7 @@ class Episode:
         shape = (self._R,)
         if checked or np.shape(step.reward) != shape or np.shape(step.regret) != shape:
             check_step(self._spec, step, self._R)
-        finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
+        finite = isfinite(step.reward @ step.reward)  # the cheapest check of all replicas
         if not finite and not np.isfinite(step.reward).all():
             raise InputError(f"Expected finite rewards, got {step.reward}.")
 
@@ -316,7 +319,7 @@ class Episode:
         return Served(first, len(context), context, action, step, True)
 
     def _act_in_block(self, context: Floats, mask: Bools | None) -> AnyArray:
-        """The actions (n, R) of a block; raises `BlockError` unless a random row agrees alone."""
+        """Return a block's actions (n, R); raise `BlockError` if a random row differs alone."""
         row = int(self._rows.integers(len(context)))
         with drawn_in(len(context)) as draws:
             action = acted(self.agent, context, mask)
@@ -334,7 +337,7 @@ class Episode:
 
 
 def count_switches(total: Ints, before: AnyArray | None, served: Served) -> AnyArray:
-    """Add the changes of action (R,) to `total`; returns the last action, in `before` itself."""
+    """Add the changes of action to `total` (R,); overwrite `before` with the last action."""
     action = served.action
     if served.is_block:
         if before is None:

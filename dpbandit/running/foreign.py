@@ -1,4 +1,4 @@
-"""Limits of runs, and processes in which agents of others play, one run at a time."""
+"""Time limits of runs, and separate processes for runs of foreign agents."""
 
 import os
 import re
@@ -15,19 +15,19 @@ from dpbandit.base import AgentError, TimeLimit, positive
 from dpbandit.base.arrays import one_thread
 from dpbandit.specs import AgentConfig
 
-_GLANCE = 1.0
-"""Seconds between a worker's looks at whether the program that started it still runs."""
-_GRACE = 60.0
-"""Seconds beyond the limit of a run after which its process is killed"""
+_PARENT_CHECK_SECONDS = 1.0
+"""Seconds between a worker's checks that its parent process still runs."""
+_GRACE_SECONDS = 60.0
+"""Seconds beyond the time limit of a run after which its process is killed."""
 _EXIT_CODES = re.compile(r"\{(.*)\}")
-"""Exit codes in what loky says of a worker that ended"""
+"""Pattern of the exit codes in loky's message about a worker that ended."""
 
 PATIENT = TimeLimit(float("inf"), 600.0)
-"""Limit for agents of others unless another is asked for; long runs are played to the end"""
+"""Default limit of foreign agents: none for a run, ten minutes for a call."""
 
 
 def limit_of(minutes: float | None) -> TimeLimit:
-    """Limit a run to so many minutes, and one call to a sixtieth; None is `PATIENT`.
+    """Return the limit of `minutes` for a run and a sixtieth for a call; `PATIENT` for None.
 
     Raises `InputError` unless the minutes are > 0.
     """
@@ -38,24 +38,24 @@ def limit_of(minutes: float | None) -> TimeLimit:
 
 
 def is_of_others(config: AgentConfig) -> bool:
-    """Return whether the code of an agent, or of one inside it, is not dpbandit's own."""
+    """Return True if the code of an agent, or of an agent that it wraps, is not dpbandit's."""
     inner = getattr(config, "agent", None)
     is_ours = type(config).__module__.partition(".")[0] == "dpbandit"
     return not is_ours or (inner is not None and is_of_others(inner))
 
 
 def limit_for(config: AgentConfig, limit: TimeLimit | None) -> TimeLimit | None:
-    """The limit of one agent: `PATIENT` is none for dpbandit's own, which come back."""
+    """Return the time limit of an agent; dpbandit's own agents have none under `PATIENT`."""
     return limit if limit != PATIENT or is_of_others(config) else None
 
 
 def end_with(parent: int) -> None:
-    """Let this process end with the one that started it, which cannot tell it if it is killed."""
+    """Start a thread that ends this process once its parent has ended, even if it was killed."""
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(_GLANCE)
-        os._exit(1)  # the main thread may wait for ever to hand over a result
+            time.sleep(_PARENT_CHECK_SECONDS)
+        os._exit(1)  # the main thread may wait for ever to return a result
 
     Thread(target=watch, daemon=True).start()
 
@@ -66,10 +66,10 @@ def each_apart(
     jobs: int,
     limit: TimeLimit,
 ) -> Iterator[Any]:
-    """Yield what the function returns for each task, in order, or the `AgentError` of its end.
+    """Yield the function's result for each task, in order, or an `AgentError` if its process died.
 
-    Up to `jobs` tasks are played at a time, each alone in a worker process: of one that ends, or
-    does not come back in time, it is known whose it was. The next task has a new one.
+    Up to `jobs` tasks run at a time, each alone in a worker process, so that a process that ends or
+    exceeds the limit can be attributed to its task. Another process then replaces it.
     """
     idle: SimpleQueue[Any] = SimpleQueue()
     started: list[Any] = []
@@ -80,7 +80,7 @@ def each_apart(
         worker = idle.get() or _worker(started)
         try:
             done = worker.submit(partial(_with_one_thread, function), *task)
-            return done.result(None if isinf(limit.run) else limit.run + _GRACE)
+            return done.result(None if isinf(limit.run) else limit.run + _GRACE_SECONDS)
         except BrokenExecutor as error:
             found = _EXIT_CODES.search(str(error))
             _end(worker)
@@ -96,7 +96,7 @@ def each_apart(
     threads = ThreadPoolExecutor(max(1, min(jobs, len(tasks))))
     try:
         yield from threads.map(played, tasks)
-    finally:  # also where the user interrupts it: workers end first, then those that wait for them
+    finally:  # also after Ctrl-C: workers end first, then the threads that wait for them
         threads.shutdown(wait=False, cancel_futures=True)
         for worker in started:
             _end(worker)

@@ -1,4 +1,4 @@
-"""Play an agent on a problem, and log the results at marks."""
+"""Loop that plays an agent on a problem, and logs results at marks."""
 
 import time
 import warnings
@@ -19,7 +19,7 @@ from dpbandit.running.episode import (
     check_hindsight,
     count_switches,
 )
-from dpbandit.running.multinomial_play import SHORT, multinomial_play
+from dpbandit.running.multinomial_play import MIN_ROUNDS_TOGETHER, multinomial_play
 from dpbandit.running.resolve import AnyAgent, AnyProblem, problem_at_hand, resolve_agent
 from dpbandit.specs import (
     AgentConfig,
@@ -31,8 +31,8 @@ from dpbandit.specs import (
     made_agent,
 )
 
-_TRIAL = 100
-"""Of fewer rounds nobody expects an agent to learn."""
+_MIN_WARNED_ROUNDS = 100
+"""Horizon below which no warning about late releases is given: such runs are mere trials."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,25 @@ class Log:
     switches: Ints
     seconds: float
     best_fixed: AnyArray
-    """the action (R,) that would have been best for all rounds"""
+    """best action for all rounds in hindsight, (R,)"""
     clipped: Floats
-    """share of the rounds (R,) that broke the problem's spec, see `dpbandit.specs.contract`"""
+    """share of rounds that broke the problem's spec, (R,), see `dpbandit.specs.contract`"""
     ledger: Ledger
-    """what the agent that played, with all its replicas, was held to"""
+    """ledger with which the calls of mechanisms of all replicas were compared"""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Totals so far at a mark, each (R,), that a callback receives; copies."""
+    """Totals (R,) up to a mark, copied for a callback."""
 
     agent: str
-    """its name in a comparison"""
+    """name of the agent in a comparison"""
     round: int
     regret: Floats
     reward: Floats
     switches: Ints
     first_replica: int = 0
-    """of these R; more than fit the cache come in several blocks"""
+    """number of the first of these R replicas; many replicas are played in several blocks"""
 
 
 def play(
@@ -80,25 +80,23 @@ def play(
     """Play one agent, with one replica for each seed, up to the last mark.
 
     Args:
-        env: a problem, which is played as it is, or an environment in any form that `compare`
-            takes.
+        env: a problem object, or an environment in any form that `compare` takes.
         agent: a config, or an id with settings.
         seeds: one seed for each replica.
-        horizon: number of rounds of an environment that is made; by default its own, or 10,000.
-        env_kwargs: further arguments of an environment that is made.
+        horizon: number of rounds, unless `env` is a problem; by default its own, or 10,000.
+        env_kwargs: further arguments of an environment, unless `env` is a problem.
         marks: increasing rounds that are logged; by default those of `compare`.
         advance: function that is called at every mark with the number of rounds since the last.
         on_mark: function that is called with a `Mark` at every mark.
-        blocks: play rounds of one policy together, where agent and problem allow it, which takes
-            less time; see `dpbandit.running.episode` and `multinomial_play` for what stays the
-            same.
+        blocks: play rounds of one policy together where agent and problem allow it, which is
+            faster; results are equal (`dpbandit.running.episode`) or have the same distribution
+            (`multinomial_play`).
 
     Raises:
-        InputError: no environment, no agent, no seeds or no marks; an agent or a problem that
-            returns something of another form than the spec says in the first rounds, or no
-            number later; more than the spec's `most_outside` of the rounds beyond its bounds; an
-            agent that calls a mechanism which its ledger does not name, or that plays a round of a
-            block otherwise than alone.
+        InputError: an invalid environment, agent, seed or mark; values that do not fit the spec in
+            the first rounds, or are not finite later; a larger share of rounds beyond the spec's
+            bounds than its `most_outside`; an agent that calls a mechanism which its ledger does
+            not name, or that plays a round of a block otherwise than alone.
 
     >>> play("GLMBandit", "fade:epsilon=2", range(3), horizon=40).regret.shape
     (40, 3)
@@ -122,7 +120,7 @@ def play(
         together = multinomial_play(problem, player, streams) if blocks else None
         episode = Episode(problem, player, R, streams, blocks=blocks)
         for mark, until in enumerate(marks.tolist()):
-            long = until - done >= SHORT and done >= FIRST_ROUNDS
+            long = until - done >= MIN_ROUNDS_TOGETHER and done >= FIRST_ROUNDS
             while (t := episode.served) < until:
                 if together and long and before is not None and (n := together.rounds(until - t)):
                     brought = together.play(n, before, mark=t + n == until)
@@ -137,7 +135,7 @@ def play(
                 if served.is_block:
                     bounds.see_several(served.context, step)
                     for total, row in (total_regret, step.regret), (total_reward, step.reward):
-                        # added one by one, as rounds are
+                        # added round after round, so that roundings equal those of single rounds
                         total[...] = np.add.accumulate(np.concatenate([total[None], row]))[-1]
                 else:
                     bounds.see(served.context, step)
@@ -169,9 +167,9 @@ def play(
 
 
 def _warn_late(config: AgentConfig, spec: Spec) -> None:
-    """Say so; not in trials of few rounds, nor of learners that look at a stream once."""
-    if spec.horizon < _TRIAL or spec.domain is not None:
-        return
+    """Warn that nothing was released by half of the horizon, in runs of 100 rounds or more."""
+    if spec.horizon < _MIN_WARNED_ROUNDS or spec.domain is not None:
+        return  # on a convex domain, learners of a stream may release at its end alone
     warnings.warn(
         f"{type(config).__name__} released nothing in the first half of {spec.horizon} rounds and "
         "learned nothing until then: choose a shorter first batch, shorter intervals between "
@@ -181,6 +179,6 @@ def _warn_late(config: AgentConfig, spec: Spec) -> None:
 
 
 def check_callback(on_mark: Any) -> None:
-    """Raise `InputError` unless the callback is a function, or None."""
+    """Raise `InputError` unless the callback is callable or None."""
     if on_mark is not None and not callable(on_mark):
         raise InputError(f"Expected on_mark={abbrev(on_mark)} to be a function of a Mark.")

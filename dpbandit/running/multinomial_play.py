@@ -1,12 +1,12 @@
-"""Draw rounds of one policy together, where the problem does not change either.
+"""Joint draw of the rounds of one policy on a stationary problem, as one multinomial.
 
-Arms of the rounds of a batch are independent draws from one policy, so how often each was played is
-multinomial, and what it brought in all is for the problem to draw. Results have the law that play
-round by round has. A replica's numbers are drawn when its own batch ends, and at marks: they do not
-depend on the others.
+Arms in the rounds of a batch are independent draws from one policy, so the numbers of plays are
+multinomial, and the problem draws the total reward of each arm. Results have the distribution of
+play round by round. A replica's numbers are drawn at marks and when its own batch ends, so they do
+not depend on other replicas.
 
-What rounds brought in all is raw data, so it goes to the agent's mechanism and not to the agent,
-which is handed counts of its own draws and what the mechanism releases.
+Total rewards are raw data: they go to the agent's mechanism. The agent itself gets the counts of
+its own draws and the mechanism's releases.
 """
 
 from typing import Any, NamedTuple
@@ -18,12 +18,12 @@ from dpbandit.base import Floats, Ints, Streams
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.specs import Agent, Problem
 
-SHORT = 50
-"""Fewer rounds from one mark to the next are played one by one, which takes less time."""
+MIN_ROUNDS_TOGETHER = 50
+"""Rounds between two marks below which playing them one by one is faster."""
 
 
 class Brought(NamedTuple):
-    """Totals of some rounds, each (R,): regret, rewards, and switches of action."""
+    """Totals of some rounds, each (R,): regret, reward, and switches of action."""
 
     regret: Floats
     reward: Floats
@@ -31,10 +31,10 @@ class Brought(NamedTuple):
 
 
 class MultinomialPlay:
-    """Plays an agent that draws arms from `chances` for `rounds_to_release` rounds.
+    """Play of an agent that draws arms from fixed `chances` for `rounds_to_release` rounds.
 
-    The agent has `count_block(counts, rounds)`, which returns whose sums are due, (R, K), and,
-    unless it learns nothing, `sums`, a `CountedSums`, and `learn_release(release, at_release)`.
+    The agent has `count_block(counts, rounds)`, which returns the mask (R, K) of sums to release,
+    and, unless it learns nothing, a `CountedSums` named `sums` and `learn_release`.
     """
 
     def __init__(self, problem: Any, player: Any, streams: Streams) -> None:
@@ -44,13 +44,13 @@ class MultinomialPlay:
         self._waiting = np.zeros(len(streams), dtype=np.int64)
 
     def rounds(self, most: int) -> int:
-        """Number of rounds that can be played at once, at most `most`."""
+        """Return the number of rounds that can be played at once, at most `most`."""
         return int(max(0, min(most, (self._player.rounds_to_release - self._waiting).min())))
 
     def play(self, rounds: int, before: npt.NDArray[Any], *, mark: bool) -> Brought:
-        """Play that many rounds; rewards are drawn at marks and at the ends of batches.
+        """Play `rounds` rounds; rewards are drawn at a `mark` and at the ends of batches.
 
-        `before` (R,) holds its last action, and does afterwards.
+        `before` (R,) holds the last actions, and is overwritten by the new ones.
         """
         self._waiting += rounds
         here = np.flatnonzero(mark | (self._waiting == self._player.rounds_to_release))
@@ -72,16 +72,16 @@ class MultinomialPlay:
 
 
 def multinomial_play(problem: Problem, player: Agent, streams: Streams) -> MultinomialPlay | None:
-    """Return a `MultinomialPlay`, if agent and problem allow it, else None."""
+    """Return a `MultinomialPlay` if agent and problem support it, else None."""
     allowed = getattr(problem, "stationary", False) and hasattr(player, "count_block")
     allowed = allowed and problem.spec.masks == "none"
-    # the one mechanism whose guarantee is for totals
+    # the only mechanism whose guarantee covers totals
     allowed = allowed and isinstance(getattr(player, "sums", None), CountedSums | None)
     return MultinomialPlay(problem, player, streams) if allowed else None
 
 
 def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, int]:
-    """Count changes of action in a random order of so many plays (K,); also the last action.
+    """Draw a random order of plays with these counts (K,); return its switches and last action.
 
     Only the places of the arms that are not played most are drawn.
 

@@ -1,4 +1,4 @@
-"""Name the best agents for a problem, with privacy and without it, by what was measured."""
+"""Recommendation of the best measured agent for a problem, with or without privacy."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,7 +14,7 @@ from dpbandit.running.settings import agent_kind, parse_agent
 from dpbandit.specs import Spec, made_agent
 
 _CURVED = "curved "
-"""What convex losses have before their kind, which is ranked together with linear ones"""
+"""Prefix of the kind of problems with curved losses, which are ranked with linear ones."""
 
 
 def recommend(
@@ -26,19 +26,18 @@ def recommend(
 ) -> str:
     """Return the agent to start with, in the form that `compare` takes.
 
-    On a problem of the suite it is the agent that was chosen there at the nearest epsilon (0.1, 1
-    or 10), or without privacy at infinity. Elsewhere it is, of the agents that fit the problem, the
-    one that costs least on the suite's problems of the same kind (geometric mean of regret over
-    that of the best without privacy); it looks at public facts alone. Of FADE's models that is the
-    one that `fade` chooses. Where none of our private
-    agents plays, or what the world tells users about others is covered by no certificate
-    (`Spec.carries`, such as "sold out"), it says uniform play, which certifies nothing there.
+    On a problem of the suite it is the agent chosen there at the nearest epsilon (0.1, 1 or 10), or
+    without privacy at infinity. On another problem it is, among agents that fit, the one with the
+    least cost of privacy on the suite's problems of that kind (geometric mean of regret over that
+    of the best without privacy); only public facts are used. FADE's model is left to `fade`, which
+    chooses by the problem. The answer is "uniform" if no private agent fits, or if the environment
+    reveals users to others (`Spec.carries`, such as "sold out"), which no certificate covers.
 
     Args:
         env: a spec, or a problem in any form that `compare` takes.
-        epsilon: the budget; delta is the agent's default. Infinity asks for the agent without
-            privacy, which every cost of privacy is told against.
-        horizon: rounds of an environment; its own by default, or 10,000.
+        epsilon: target epsilon, with the agent's default delta; infinity asks for the agent without
+            privacy, the reference of every cost of privacy.
+        horizon: number of rounds of an environment; by default its own, or 10,000.
         env_kwargs: further arguments of an environment.
 
     >>> recommend("OJPricing"), recommend("OJPricing", float("inf"))
@@ -59,7 +58,7 @@ def _measured(
     env_kwargs: Mapping[str, Any] | None,
     epsilon: float,
 ) -> str | None:
-    """The answer for a problem of the suite; None for another one."""
+    """Return the agent chosen for a problem of the suite; None for other problems."""
     if isinstance(env, Spec):
         return None
     resolved = resolve_problem(env, horizon=horizon, env_kwargs=env_kwargs)
@@ -79,10 +78,10 @@ def _of_kind(spec: Spec, epsilon: float) -> str:
     kind = spec.measured_as
     for agent in ranked(kind.removeprefix(_CURVED), epsilon):
         if kind.startswith(_CURVED) and "parameters=halved" in agent:
-            continue  # bold steps are for linear losses: on curved ones they lost more
+            continue  # larger steps are for linear losses: on curved ones they lost more
         with suppress(InputError):
             config = parse_agent(agent, epsilon=epsilon)
-            if isinstance(config, agent_kind("fade")):  # whose table looks at this problem's facts
+            if isinstance(config, agent_kind("fade")):  # `fade` chooses its model by the spec
                 agent = "fade:epsilon=inf" if epsilon == inf else "fade"
                 config = parse_agent(agent, epsilon=epsilon)
             made_agent(config, spec, Streams([0]))

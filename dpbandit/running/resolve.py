@@ -1,4 +1,4 @@
-"""Convert what users pass as agents or environments."""
+"""Conversion of ids, classes and objects that users pass as agents or environments."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -24,28 +24,28 @@ from dpbandit.specs import AgentConfig, Problem, Spec, check_config, checked_pro
 AnyAgent: TypeAlias = str | AgentConfig
 """An id, which may have settings, or a config."""
 AnyAgents: TypeAlias = AnyAgent | Iterable[AnyAgent] | Mapping[str, AnyAgent]
-"""One, several, or several with names of their own."""
+"""An agent, several agents, or a mapping from names to agents."""
 AnyProblem: TypeAlias = str | ProblemMaker | Problem | gym.Env[Any, Any] | gym.vector.VectorEnv
 """An id, a class or function that makes problems, a problem, or a Gymnasium environment of ours."""
 
-_PLAIN = (bool, int, float, str, NoneType)
-"""Kinds of arguments that are left out where they are the default"""
-_HORIZON = 10_000
-"""Of what does not say its own"""
+_PLAIN_TYPES = (bool, int, float, str, NoneType)
+"""Types of arguments that are left out if they equal the default."""
+_DEFAULT_HORIZON = 10_000
+"""Rounds of an environment without a horizon of its own."""
 
 
 class ResolvedProblem(NamedTuple):
-    """A problem together with how to make it again."""
+    """A problem with the function and arguments that make it again."""
 
     name: str
-    """its id, or what its class is called"""
+    """id of the environment, or name of its class"""
     make: ProblemMaker
     arguments: dict[str, Any]
-    """`horizon` among them"""
+    """arguments of `make`, including `horizon`"""
     label: str
-    """for titles"""
+    """label for titles"""
     recorded: Mapping[str, Any]
-    """arguments that results record; of a function, those of the problem that it makes, too"""
+    """arguments that results record; for a function also the fields of the problem that it makes"""
 
 
 def resolve_problem(
@@ -56,11 +56,12 @@ def resolve_problem(
     Args:
         env: see `AnyProblem`; a problem, or an environment around one, is made anew with the
             arguments that it has.
-        horizon: rounds; by default those of the problem, or 10,000 where only a class is known.
+        horizon: number of rounds; by default the problem's, or 10,000 for a class.
         env_kwargs: further arguments.
 
     Raises:
-        InputError: none of these, an unknown id or argument, a horizon said twice.
+        InputError: `env` is none of these, an id or argument is unknown, or the horizon is given
+            twice.
     """
     further = {} if env_kwargs is None else env_kwargs
     named("env_kwargs", further)
@@ -76,24 +77,24 @@ def resolve_problem(
                 f"Expected horizon={horizon} to be at most the max_episode_steps={most} with which "
                 f"{problem!r} is registered."
             )
-        own: dict[str, Any] = {"horizon": most or _HORIZON}
+        known: dict[str, Any] = {"horizon": most or _DEFAULT_HORIZON}
     else:
         kind = type(problem)
-        make, name, own = problem_maker(kind), _id_of(kind), _arguments(problem)
+        make, name, known = problem_maker(kind), _id_of(kind), _arguments(problem)
     chosen = {} if horizon is None else {"horizon": horizon}
-    arguments = arguments_of(make, {**own, **further, **chosen})
+    arguments = arguments_of(make, {**known, **further, **chosen})
     recorded = arguments
     if not isinstance(env, str | type) and problem is env and not hasattr(env, "step"):
         made = make(**arguments)  # two functions of one name may make different problems
         recorded = {**(_arguments(made) if is_dataclass(made) else {}), **arguments}
-    known = environment_id(name) if is_file(name) else name
-    return ResolvedProblem(known, make, arguments, problem_label(name, recorded), recorded)
+    full_id = environment_id(name) if is_file(name) else name
+    return ResolvedProblem(full_id, make, arguments, problem_label(name, recorded), recorded)
 
 
 def problem_at_hand(
     env: AnyProblem, horizon: int | None = None, env_kwargs: Mapping[str, Any] | None = None
 ) -> Problem:
-    """Return a problem as it is, or make one, see `resolve_problem`."""
+    """Return a problem unchanged; make one from an id, class or environment."""
     ready: Any = env
     if isinstance(env, str | type | gym.Env | gym.vector.VectorEnv) or not hasattr(env, "step"):
         resolved = resolve_problem(env, horizon=horizon, env_kwargs=env_kwargs)
@@ -104,7 +105,7 @@ def problem_at_hand(
 
 
 def _unwrapped(env: Any) -> Any:
-    """What is inside the wrappers of `gym.make`; others would be lost without a word."""
+    """Remove the wrappers of `gym.make`; raise `InputError` for others, which would be lost."""
     while isinstance(env, gym.Wrapper) and hasattr(env.unwrapped, "problem"):
         if not isinstance(env, OrderEnforcing | PassiveEnvChecker):
             name, steps = type(env).__name__, getattr(env, "_max_episode_steps", None)
@@ -121,9 +122,9 @@ def resolve_spec(
     short: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
 ) -> Spec:
-    """Return a spec as it is, or that of an environment in any form.
+    """Return a spec unchanged, or the spec of an environment in any form.
 
-    An environment has `horizon` rounds, or else `short`, or else as many as it has by default.
+    An environment has `horizon` rounds; if None, `short` rounds; if None, its default.
     """
     if isinstance(spec, Spec):
         if horizon is not None or env_kwargs:
@@ -136,9 +137,9 @@ def resolve_spec(
 
 
 def resolve_agent(agent: AnyAgent) -> AgentConfig:
-    """Return a config as it is, or make it from an id with settings."""
+    """Return a config unchanged, or make it from an id with settings."""
     if isinstance(agent, str):
-        from dpbandit.running.settings import parse_agent  # not before: 60 files
+        from dpbandit.running.settings import parse_agent  # imports 60 files: only when needed
 
         return parse_agent(agent)
     check_config(agent)
@@ -146,12 +147,12 @@ def resolve_agent(agent: AnyAgent) -> AgentConfig:
 
 
 def resolve_agents(agents: AnyAgents) -> dict[str, AgentConfig]:
-    """Convert agents to name -> config; ids name themselves, configs are named by class.
+    """Convert agents to name -> config; ids are their own names, configs are named by class.
 
-    Configs of one class are told apart by the settings that are not the defaults.
+    Names of several configs of one class include the settings that are not the defaults.
 
     Raises:
-        InputError: something else, an unknown id, the same name twice.
+        InputError: an object that is no agent, an unknown id, or a repeated name.
     """
     if isinstance(agents, Mapping):
         for name in agents:
@@ -159,7 +160,7 @@ def resolve_agents(agents: AnyAgents) -> dict[str, AgentConfig]:
                 raise InputError(f"Expected agents to have words for names, got {abbrev(name)}.")
         return {name: resolve_agent(agent) for name, agent in agents.items()}
     if isinstance(agents, str):
-        from dpbandit.running.settings import listed  # not before, as in `resolve_agent`
+        from dpbandit.running.settings import listed  # as in `resolve_agent`
 
         several: list[AnyAgent] = [*listed(agents)]
     elif isinstance(agents, Iterable):
@@ -181,7 +182,7 @@ def resolve_agents(agents: AnyAgents) -> dict[str, AgentConfig]:
 
 
 def _briefly(config: Any) -> str:
-    """`FADE(epsilon=2.0)`: its class and what is not a default."""
+    """Return a config's class and the settings that are not defaults: `FADE(epsilon=2.0)`."""
     settings = [
         f"{f.name}={getattr(config, f.name)!r}"
         for f in fields(config)
@@ -191,7 +192,7 @@ def _briefly(config: Any) -> str:
 
 
 def _limit_of(env: Any) -> int | None:
-    """The rounds after which a registered environment ends, if it was told."""
+    """Return the `max_episode_steps` of a registered environment; None if it has none."""
     known = environment_id(env) if isinstance(env, str) else ""
     entry = gym.registry.get(known.rpartition(":")[2])
     return None if entry is None else entry.max_episode_steps
@@ -204,7 +205,7 @@ def _called(env: Any) -> str:
 
 
 def _id_of(kind: type) -> str:
-    """The id under which a class of problems is registered, or what it is called."""
+    """Return the id under which a class of problems is registered, or else its name."""
     name = f"dpbandit.envs:{kind.__name__}"
     ids = [i for i, entry in gym.registry.items() if entry.kwargs.get("problem") == name]
     return ids[0] if ids and kind.__module__.startswith("dpbandit.envs.") else kind.__name__
@@ -220,12 +221,12 @@ def _arguments(problem: Any) -> dict[str, Any]:
     arguments = {
         name: value.item() if is_number(value) else value for name, value in arguments.items()
     }
-    plain = {f.name: f.default for f in fields(problem) if isinstance(f.default, _PLAIN)}
-    world_names = ("world_seed", "available", "absent")  # to `make_problem`
+    plain = {f.name: f.default for f in fields(problem) if isinstance(f.default, _PLAIN_TYPES)}
+    world_names = ("world_seed", "available", "absent")  # arguments of `make_problem`
     world = {name: value for name, value in vars(problem).items() if name in world_names}
     return world | {
         name: value
         for name, value in arguments.items()
         if name == "horizon"
-        or not (isinstance(value, _PLAIN) and value == plain.get(name, problem))
+        or not (isinstance(value, _PLAIN_TYPES) and value == plain.get(name, problem))
     }

@@ -1,4 +1,4 @@
-"""Parse agents that users write as ids or classes with settings."""
+"""Parsing of agents that users write as ids or classes with settings."""
 
 import re
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ from dpbandit.specs import AgentConfig
 def agent_kind(agent: str) -> Any:
     """Find the config class of an id, or of MODULE:NAME, which imports MODULE.
 
-    NAME is a class of configs, or anything that `running.strangers` makes an agent of.
+    NAME is a class of configs, or an object that `running.strangers` turns into an agent.
 
     Raises:
-        InputError: MODULE cannot be imported, or has no such thing.
+        InputError: MODULE cannot be imported, or has no such name.
     """
     return AGENTS[agent] if agent in AGENTS else _class_named(agent)
 
@@ -48,19 +48,19 @@ def _may_play(thing: Any, module: str) -> bool:
     return here and from_shelf("running", "is_foreign", "agents of others")(thing)
 
 
-AROUND = Kinds(wrappers())
-"""Words before an id, the first on the outside, and the configs that they put around it."""
-_WORDS = f"{', '.join([*AROUND][:-1])} and {[*AROUND][-1]}"
+WRAPPER_KINDS = Kinds(wrappers())
+"""Words before an id, such as "priced:", and the classes of the configs that wrap its agent."""
+_WRAPPER_WORDS = f"{', '.join([*WRAPPER_KINDS][:-1])} and {[*WRAPPER_KINDS][-1]}"
 
 
 def around(agent: str) -> tuple[str, str]:
-    """Split the words before an id, such as "priced:", from the id.
+    """Split the wrapper words before an id, such as "priced:", from the id.
 
     >>> around("guarded:priced:dp-ucb"), around("fade")
     (('guarded:priced:', 'dp-ucb'), ('', 'fade'))
     """
     bare = agent
-    for word in AROUND:
+    for word in WRAPPER_KINDS:
         bare = bare.removeprefix(word)
     return agent.removesuffix(bare) if bare else agent, bare
 
@@ -76,14 +76,14 @@ def listed(text: str) -> list[str]:
 
 
 def parse_agent(text: str, **targets: float) -> AgentConfig:
-    """Make a config from ID[:KEY=VALUE...], with words such as "priced:" before it if wanted."""
+    """Make a config from ID[:KEY=VALUE...], after optional wrapper words such as "priced:"."""
     words, name, settings = _split(text)
-    known = agent_id(words + name)  # who is nobody has no settings
+    known = agent_id(words + name)  # an unknown id is reported before its settings
     return agent_config(known, parse_settings(settings), **targets)
 
 
 def module_of(text: str) -> str | None:
-    """Name the module that `parse_agent` imports for an agent; None for those of the package.
+    """Name the module that `parse_agent` imports for an agent; None for agents of the package.
 
     >>> module_of("guarded:mine.agents:Agent:epsilon=2"), module_of("guarded:fade")
     ('mine.agents', None)
@@ -93,7 +93,7 @@ def module_of(text: str) -> str | None:
 
 
 def plainly_spelt(text: str) -> str:
-    """An agent that exists with its id as `dpbandit agents` lists it, and its settings as they are.
+    """Correct the spelling of an agent's id to that of `dpbandit agents`; keep its settings.
 
     >>> plainly_spelt("guarded:FADE 2:epsilon=2")
     'guarded:fade:epsilon=2'
@@ -103,7 +103,7 @@ def plainly_spelt(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, str, list[str]]:
-    """Words before an agent, its id or MODULE:NAME, and its settings KEY=VALUE."""
+    """Split an agent into wrapper words, id or MODULE:NAME, and settings KEY=VALUE."""
     words, bare = around(text)
     name, *settings = bare.split(":")
     if settings and "=" not in settings[0] and _spelt(name) not in AGENTS:  # MODULE:NAME
@@ -114,19 +114,19 @@ def _split(text: str) -> tuple[str, str, list[str]]:
 def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> AgentConfig:
     """Make the config of the agent with this id; "DPUCB" and "dp_ucb" mean dp-ucb.
 
-    MODULE:NAME is somebody's own, which is imported, see `dpbandit.running.strangers`.
-    Behind "priced:" it prices through a model of demand, with the settings of `Priced` as well;
-    behind "guarded:" it has a safety net, with those of `Guard`; behind "per-person:" it plays
-    people who return; behind "mapped:" it plays on public features, see `Mapped`. With
+    MODULE:NAME is a foreign agent, which is imported, see `dpbandit.running.strangers`. An agent
+    after "priced:" prices through a model of demand, with the settings of `Priced` as well; after
+    "guarded:" it has a safety net, with the settings of `Guard`; after "per-person:" it plays
+    people who return; after "mapped:" it plays on public features, see `Mapped`. With
     calibration=paper dp-ucb and dp-hdb are the algorithms of their papers.
 
     Args:
         agent: id of an agent, see `dpbandit agents`.
-        settings: its settings, by name.
-        targets: settings of those agents that have them, such as epsilon and delta.
+        settings: settings of the agent and its wrappers, by name.
+        targets: further settings, such as epsilon and delta, ignored by agents without them.
 
     Raises:
-        InputError: an unknown agent or setting, or whatever the config refuses.
+        InputError: an unknown agent or setting, or a value that the config refuses.
     """
     known = meant(agent, settings)
     words, bare = around(known)
@@ -144,32 +144,32 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
         raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.{hint}")
     config: AgentConfig = kind(**every)
     for word in reversed(by_wrapper):
-        config = AROUND[word](config, **by_wrapper[word])
+        config = WRAPPER_KINDS[word](config, **by_wrapper[word])
     return config
 
 
 def setting_names(agent: str) -> list[str]:
-    """Names of the settings of the agent with this id."""
+    """Return the names of the settings of an agent, given its id, and of its wrappers."""
     words, bare = around(agent)
     by_wrapper = [field.name for field in fields(agent_kind(bare)) if field.init]
     return by_wrapper + [name for word in _of(words) for name in _settings_of_wrapper(word)]
 
 
 AS_PRINTED = {"dp-ucb": "shariff-sheffet-ucb", "dp-hdb": "dp-hdb-choices"}
-"""Id -> the id of its paper's algorithm, another class, which plays where calibration=paper."""
+"""Id -> id of the algorithm as printed in its paper, which plays with calibration=paper."""
 
 
 def _of(words: str) -> list[str]:
-    return [word for word in AROUND if word in words]
+    return [word for word in WRAPPER_KINDS if word in words]
 
 
 def _settings_of_wrapper(word: str) -> list[str]:
-    """What the config that a word puts around an agent takes itself."""
-    return [field.name for field in fields(AROUND[word]) if field.name != "agent"]
+    """Return the names of the settings of a wrapper, besides the agent that it wraps."""
+    return [field.name for field in fields(WRAPPER_KINDS[word]) if field.name != "agent"]
 
 
 def meant(agent: str, settings: Mapping[str, Any]) -> str:
-    """Id of the agent that plays: with calibration=paper that of the paper's algorithm.
+    """Return the id of the agent that plays: the paper's algorithm if calibration=paper.
 
     >>> meant("priced:DPUCB", {"calibration": "paper"}), meant("DPUCB", {})
     ('priced:shariff-sheffet-ucb', 'dp-ucb')
@@ -181,10 +181,10 @@ def meant(agent: str, settings: Mapping[str, Any]) -> str:
 
 
 def agent_id(agent: str) -> str:
-    """Find the id that `agent` spells; raises `InputError` if there is none."""
+    """Return the id that `agent` spells, such as dp-ucb for DPUCB; raise `InputError` if none."""
     words, bare = around(agent)
     if around(bare)[0]:
-        raise InputError(f"Expected {_WORDS} once, in this order, got {agent!r}.")
+        raise InputError(f"Expected {_WRAPPER_WORDS} once, in this order, got {agent!r}.")
     if words:
         return words + agent_id(bare)
     known = _spelt(agent)
@@ -195,8 +195,8 @@ def agent_id(agent: str) -> str:
     if ":" in agent:
         agent_kind(agent)
         return agent
-    if agent in ("", *(word.rstrip(":") for word in AROUND)):
-        raise InputError(f"Expected an agent behind {_WORDS}, such as guarded:fade.")
+    if agent in ("", *(word.rstrip(":") for word in WRAPPER_KINDS)):
+        raise InputError(f"Expected an agent behind {_WRAPPER_WORDS}, such as guarded:fade.")
     if "," in agent:
         raise InputError(f"Expected agent={agent!r} to be one, got several.")
     if "=" in agent.partition(" ")[0].partition("(")[0]:
@@ -209,14 +209,14 @@ def agent_id(agent: str) -> str:
     bare = agent.removeprefix("dpbandit/").removesuffix("-v0")
     if f"dpbandit/{bare}-v0" in gym.registry:
         raise InputError(
-            f"Expected an agent, got the environment {agent!r}: certify and audit are told the "
-            "agent first, compare and play the environment."
+            f"Expected an agent, got the environment {agent!r}: the first argument of certify and "
+            "audit is the agent, that of compare and play the environment."
         )
     one_of("agent", known, AGENTS, see="dpbandit agents")
     return known
 
 
 def _spelt(agent: str) -> str:
-    """The id that this is a spelling of; itself where there is none."""
+    """Return the id that equals `agent` but for case and punctuation, or else `agent` itself."""
     plainly = {re.sub(r"[^a-z]", "", known): known for known in AGENTS}
     return plainly.get(re.sub(r"[^a-z]", "", agent.lower()), agent)

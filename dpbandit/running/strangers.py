@@ -1,4 +1,4 @@
-"""Any object with `act` and `update` as an agent."""
+"""Foreign agents: any class, object or function with `act` and `update`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -26,43 +26,44 @@ from dpbandit.specs import Agent, Masks, Spec
 
 _OF_SPEC = ("n_actions", "dim", "horizon", "reward_low", "reward_high", "context_shape", "prices")
 FACT_NAMES = ("spec", "seed", "replicas", *_OF_SPEC)
-"""Arguments by these names are told what is public of a problem; all others are settings"""
-_PLAIN = (bool, int, float, str, type(None))
+"""Names of constructor arguments that receive public facts of a problem; others are settings."""
+_SETTING_TYPES = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True)
 class Stranger:
-    """A config of what somebody names by MODULE:NAME: a class, an object, or a function of one::
+    """Config of a foreign agent MODULE:NAME: a class, an object, or a function that makes one::
 
         class Mine:                                      # in mine.py: --agents mine:Mine:rate=0.2
             def __init__(self, n_actions, seed, rate=0.1): ...
             def act(self, context): ...                  # (d,) floats -> arm, 0 to K - 1
             def update(self, context, action, reward): ...
 
-    A class or function is called once for each replica. Of its arguments `spec` is told the public
-    facts of the problem, `seed` a seed of the replica's own, and `n_actions`, `dim`, `horizon`,
-    `reward_low`, `reward_high`, `context_shape` and `prices` are told those facts; all others are
-    settings. One that takes `replicas`, or whose object says `vectorised = True`, is called once,
-    and is told contexts, actions and rewards of all replicas of a block, (R, ...): numbers that it
-    draws from one generator depend on how replicas are split into blocks. An object is copied for
-    each replica, with the state of its random numbers. `act` answers as the problem's actions are:
-    an arm, a price, a list of items, a point. Where actions come and go, `act` has to take `mask`.
+    A class or function is called once for each replica. Its argument `spec` receives the public
+    facts of the problem, `seed` a seed of the replica, and `n_actions`, `dim`, `horizon`,
+    `reward_low`, `reward_high`, `context_shape` and `prices` receive those facts; other arguments
+    are settings. If it takes `replicas`, or its object has `vectorised = True`, it is called once,
+    and receives contexts, actions and rewards of all replicas of a block, (R, ...): numbers drawn
+    from one generator then depend on how replicas are split into blocks. An object is copied for
+    each replica, with the state of its random numbers. `act` returns an action of the problem: an
+    arm, a price, a list of items, a point. Where actions come and go, `act` has to take `mask`.
 
     Subclasses are made by `stranger`, with a field for each setting.
 
     Guarantee:
-        None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
+        None: it is not known what foreign code stores, so it claims nothing (epsilon infinity).
 
     Raises:
-        InputError: in `make`, an argument by the name of a fact that the problem lacks; in its
-            round, an answer that is no action.
+        InputError: in `make`, an argument has the name of a fact that the problem lacks; in a
+            round, `act` returned no valid action.
     """
 
-    hint: ClassVar[str] = f" What is called {', '.join(FACT_NAMES)} is told."
-    """for whoever leaves a setting without a value"""
+    hint: ClassVar[str] = f" Arguments named {', '.join(FACT_NAMES)} are filled in."
+    """advice in the message for a setting without a value"""
     code: ClassVar[str] = ""
-    """the words that name it"""
+    """MODULE:NAME of the foreign agent"""
     thing: ClassVar[Any] = None
+    """class, object or function of that name"""
 
     def __reduce__(self) -> Any:
         return _again, (self.code, {one.name: getattr(self, one.name) for one in fields(self)})
@@ -70,7 +71,7 @@ class Stranger:
     def make(self, spec: Spec, streams: Streams) -> Agent:
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
         first = self._one(spec, seeds[0], len(seeds))
-        if not hasattr(first, "act") and hasattr(first, "make"):  # of a config
+        if not hasattr(first, "act") and hasattr(first, "make"):  # a config, not an agent
             made: Agent = first.make(spec, streams)
             return made
         act_arguments = ("context",) if spec.masks == "none" else ("context", "mask")
@@ -79,7 +80,7 @@ class Stranger:
             f"what {self.code} is or returns", first, act=act_arguments, update=update_arguments
         )
         if getattr(first, "vectorised", False) or "replicas" in _parameters(self.thing):
-            return Together(first, spec)
+            return VectorisedPolicy(first, spec)
         others = [self._one(spec, seed, len(seeds)) for seed in seeds[1:]]
         return OneByOne([first, *others], spec)
 
@@ -105,10 +106,10 @@ def _again(code: str, settings: Mapping[str, Any]) -> Stranger:
 
 @cache
 def stranger(code: str) -> type[Stranger]:
-    """The configs of what MODULE:NAME names, see `Stranger`.
+    """Make the config class of the foreign agent MODULE:NAME, see `Stranger`.
 
     Raises:
-        InputError: it has neither `act` and `update` nor `make`, and is no function.
+        InputError: the object has neither `act` and `update` nor `make`, and is no function.
     """
     module, _, name = code.partition(":")
     thing = getattr(imported(module, f"agent {code!r}"), name)
@@ -124,7 +125,7 @@ def stranger(code: str) -> type[Stranger]:
         default = parameter.default
         if default is Parameter.empty:
             settings.append((key, Any, field(default=MISSING)))
-        elif isinstance(default, _PLAIN):
+        elif isinstance(default, _SETTING_TYPES):
             settings.append((key, type(default) if default is not None else Any, default))
     space = {"code": code, "thing": staticmethod(thing) if isroutine(thing) else thing}
     kind = make_dataclass(
@@ -136,7 +137,7 @@ def stranger(code: str) -> type[Stranger]:
 
 
 def is_foreign(thing: Any) -> bool:
-    """Whether it is something that `stranger` takes."""
+    """Return True if an object can play through `stranger`."""
     if isclass(thing):
         return hasattr(thing, "act") and hasattr(thing, "update")
     runs = hasattr(thing, "act") and hasattr(thing, "update")
@@ -148,13 +149,13 @@ def _is_maker(thing: Any) -> bool:
 
 
 def _parameters(thing: Any) -> Mapping[str, Parameter]:
-    """Those that can be given by name."""
+    """Return the parameters of a class or function that can be passed by name."""
     if not _is_maker(thing):
         return {}
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     try:
         parameters = signature(thing).parameters
-    except (TypeError, ValueError):  # of a builtin
+    except (TypeError, ValueError):  # a builtin without a signature
         return {}
     return {name: one for name, one in parameters.items() if one.kind in named}
 
@@ -168,13 +169,13 @@ def _update(policy: Any, context: Floats, action: Any, reward: Any) -> Any:
 
 
 class OneByOne:
-    """Objects that play one user at a time, one for each replica.
+    """Agent made of foreign objects, one for each replica, that play one user at a time.
 
     Args:
-        policies: as many as there are replicas.
-        spec: the public facts of the problem.
-        act: of (policy, context), and `mask=` where it takes one.
-        update: of (policy, context, action, reward).
+        policies: objects, one for each replica.
+        spec: public facts of the problem.
+        act: function of (policy, context), and `mask=` if it takes one, that returns an action.
+        update: function of (policy, context, action, reward).
     """
 
     masks: tuple[Masks, ...] = ()
@@ -199,7 +200,7 @@ class OneByOne:
         return self._answers(context, [{}] * len(context))
 
     def act_among(self, context: Floats, mask: Bools) -> AnyArray:
-        """The same of what is there."""
+        """Choose actions that the mask (R, K) allows."""
         return self._answers(context, [{"mask": there.copy()} for there in mask])
 
     def _answers(self, context: Floats, masks: list[dict[str, Any]]) -> AnyArray:
@@ -209,7 +210,7 @@ class OneByOne:
         return _allowed(answers, self._spec, self._round, self.called)
 
     def update(self, context: Floats, action: AnyArray, reward: Floats) -> None:
-        """Tell every replica's object its own user."""
+        """Pass every replica's object its own user's context, action and reward."""
         rounds = zip(self._policies, context, _each(action), _each(reward), strict=True)
         for policy, x, a, r in rounds:
             self._update(policy, x.copy(), a, r)
@@ -243,8 +244,8 @@ class OneByOne:
         return items.astype(np.int64)
 
 
-class Together:
-    """One object that plays all replicas at once: contexts, actions and rewards are (R, ...)."""
+class VectorisedPolicy:
+    """Agent made of a foreign object that plays all replicas at once, with arrays (R, ...)."""
 
     masks: tuple[Masks, ...] = ()
 
@@ -259,11 +260,11 @@ class Together:
         return self._read(self._policy.act(context.copy()))
 
     def act_among(self, context: Floats, mask: Bools) -> AnyArray:
-        """The same of what is there."""
+        """Choose actions that the mask (R, K) allows."""
         return self._read(self._policy.act(context.copy(), mask=mask.copy()))
 
     def update(self, context: Floats, action: AnyArray, reward: Floats) -> None:
-        """Tell it all users of the round."""
+        """Pass the object contexts, actions and rewards of all replicas."""
         self._policy.update(context.copy(), action.copy(), reward.copy())
 
     def _read(self, answer: Any) -> AnyArray:
@@ -277,7 +278,7 @@ class Together:
 
 
 def _allowed(answers: Any, spec: Spec, round: int, called: str) -> AnyArray:
-    """Actions (R, ...); raises `InputError`, which names the round, unless the spec allows them."""
+    """Return actions as an array (R, ...); raise `InputError` unless the spec allows them."""
     try:
         return spec.validate(np.array(answers), len(answers))
     except InputError as mistake:
@@ -288,5 +289,5 @@ def _allowed(answers: Any, spec: Spec, round: int, called: str) -> AnyArray:
 
 
 def _each(values: AnyArray) -> Iterator[Any]:
-    """What each replica is told: a number of Python's, or an array of its own."""
+    """Iterate over replicas' values, each a Python number or a copied array."""
     return iter(values.tolist() if values.ndim == 1 else values.copy())

@@ -20,7 +20,7 @@ from dpbandit.agents import AGENTS
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.notion import Visits
 from dpbandit.running.resolve import resolve_spec
-from dpbandit.running.settings import AROUND, agent_config, setting_names
+from dpbandit.running.settings import WRAPPER_KINDS, agent_config, setting_names
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.premises import Premises
 from dpbandit.testing.checks import billboard_differences, check_sensitivity, two_worlds
@@ -28,7 +28,7 @@ from dpbandit.testing.checks import billboard_differences, check_sensitivity, tw
 T = 60
 EXTREME = {"first_batch": 2, "first": 1, "refresh_every": 3, "rate": 1.0, "told": 1}
 EXTREME["n_features"] = 4  # 300 by default, of which pickles of 60 rounds take minutes
-WRAPPERS = ["".join(words) for n in range(3) for words in combinations(AROUND, n)]
+WRAPPERS = ["".join(words) for n in range(3) for words in combinations(WRAPPER_KINDS, n)]
 CHANGES = ({}, {"delay": 7}, {"masks": "public"}, {"masks": "user"})
 ENOUGH = 400
 """Pairs that are accepted, at least, or nothing is said of the registry"""

@@ -288,7 +288,7 @@ def test_configs_are_tables_of_their_settings():
     assert rows[1] == [
         "epsilon",
         "2.0 *",
-        "target, > 0; inf plays without privacy",
+        "target epsilon, > 0; inf plays without privacy",
     ]
     assert ["anytime", "false"] in [row[:2] for row in rows]
     assert sum("*" in row[1] for row in rows[1:]) == 1
