@@ -50,7 +50,7 @@ class Submission(NamedTuple):
 
 
 def frozen_file(size: Size) -> Any:
-    """Return the file of the shipped runs, logged at round `EARLY` and the last; may be missing."""
+    """Return the file of the shipped runs, logged at `early_marks`; it may be missing."""
     return files("dpbandit.suite").joinpath(f"frozen-{size}.parquet")
 
 
