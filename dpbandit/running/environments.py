@@ -209,8 +209,8 @@ def _refuse_agent(name: str) -> None:
 
     if name in AGENTS:
         raise InputError(
-            f"Expected an environment, got the agent {name!r}: the first argument of compare and "
-            "play is the environment, that of certify and audit the agent."
+            f"Expected an environment, got the agent {name!r}: compare and play take the "
+            "environment first, certify and audit the agent."
         )
 
 

@@ -209,8 +209,8 @@ def agent_id(agent: str) -> str:
     bare = agent.removeprefix("dpbandit/").removesuffix("-v0")
     if f"dpbandit/{bare}-v0" in gym.registry:
         raise InputError(
-            f"Expected an agent, got the environment {agent!r}: the first argument of certify and "
-            "audit is the agent, that of compare and play the environment."
+            f"Expected an agent, got the environment {agent!r}: certify and audit take the "
+            "agent first, compare and play the environment."
         )
     one_of("agent", known, AGENTS, see="dpbandit agents")
     return known

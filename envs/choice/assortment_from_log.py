@@ -437,7 +437,7 @@ class AssortmentFromLog(ChoiceProblem):
         return self._listed.sales(taste, action)
 
     def _search(self, replicas: int) -> SetSearch:
-        return self._listed.contest(replicas)
+        return self._listed.search(replicas)
 
 
 def _fitted(

@@ -124,7 +124,7 @@ class NoDataclass:
         (lambda: play("GLMBandit", "fade", marks=[9, 3]), "marks=.9, 3. to increase from 1"),
         (lambda: play("GLMBandit", "best-fixed", **HOW), "needs an answer to play"),
         (lambda: play(GLMBandit(), "fade", horizon=5), "with an environment, got a problem"),
-        (lambda: play("fade", "GLMBandit"), "'GLMBandit': the first argument of certify"),
+        (lambda: play("fade", "GLMBandit"), "'GLMBandit': certify and audit take the agent first"),
         (lambda: play(3, "fade"), "Expected env=3 to be an id"),
         (lambda: compare(GLM, "linucb", on_mark=3), "on_mark=3 to be a function"),
         (lambda: compare(GLM, "linucb", jobs=2, on_mark=print), "jobs=2 to be 1"),
