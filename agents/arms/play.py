@@ -44,7 +44,7 @@ class ArmAgent(Agent[Spec]):
         else:
             raise InputError(
                 f"{type(self).__name__} plays finitely many arms, or linear losses on a simplex "
-                f"told as values, got {spec.kind}: choose another agent or environment."
+                f"with values as feedback, got {spec.kind}: choose another agent or environment."
             )
         self.low, self.high = spec.reward_low, spec.reward_high
         self.t = 0
