@@ -196,7 +196,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
     first_batch: Count | None = None
     """rounds of uniform play; if None, in proportion to the noise, from 100 to a tenth of T"""
     growth: Growth = 0.1
-    """growth of batches: each has (1 + growth) times the rounds of the one before"""
+    """growth of batches; each has (1 + growth) times the rounds of the one before"""
     channel = cast(FadingSum | BitSum | LocalSums, None)
 
     def check(self) -> None:
@@ -335,7 +335,7 @@ class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
     bonus: Least0 = 0.0
     """size of the bonus, in standard deviations of the privacy noise in a prediction, >= 0"""
     growth: Growth = 0.1
-    """growth of batches: each has (1 + growth) times the rounds of the one before"""
+    """growth of batches; each has (1 + growth) times the rounds of the one before"""
 
     def start(self) -> None:
         spec, T = self.spec, self.spec.horizon

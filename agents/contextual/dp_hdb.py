@@ -157,7 +157,7 @@ class FrankWolfeBandit(Arms):
     warm_up: Count | None = None
     """rounds t_0 for which every arm is pulled first (for a shared parameter, rounds in all)"""
     subset_gap: Annotated[float, _gap] = inf
-    """gap h_sub, in units of the reward: arms worse than the best by at least this are excluded
+    """gap h_sub, in units of the reward; arms worse than the best by at least this are excluded
     after the warm-up; inf excludes none"""
     residual_clip: Positive | None = None
     """bound of `|residual|`; if None, the natural one"""

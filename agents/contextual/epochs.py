@@ -367,7 +367,7 @@ class AdaCOFUL(OneRegression):
     """
 
     alpha: Least0 | None = None
-    """factor of widths, in half ranges of the reward; 0 is greedy; None: 1, or 0.3 for "paper" """
+    """factor of widths, in half ranges of the reward; 0 is greedy; if None, 1, "paper" 0.3"""
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
         usual = 0.3 if self.calibration == "paper" else 1.0

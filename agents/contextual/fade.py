@@ -51,7 +51,7 @@ class FADE(OnDevices, WarmStarted):
     model: Model | Literal["auto"] = "auto"
     """model of rewards, see above; "auto" chooses it by the problem"""
     coding: Literal["residuals", "rewards"] = "residuals"
-    """statistic that model="auto" prefers: residuals of released predictions, or rewards"""
+    """statistic that model="auto" prefers, residuals of released predictions, or rewards"""
     centring: Literal["auto", "public", "private"] = "auto"
     """level that is subtracted from rewards, the middle of the public range or a learned one; auto
     is the middle if the link makes it the reward at x . theta = 0"""
@@ -64,7 +64,7 @@ class FADE(OnDevices, WarmStarted):
     shift: Positive | None = None
     """ridge, in units of the spectral norm of the noise; if None, 1, logistic (demand) 0.5"""
     bonus: Least0 | None = None
-    """exploration of regressions, in standard deviations of the privacy noise in a prediction: the
+    """exploration of regressions, in standard deviations of the privacy noise in a prediction, the
     width of draws if arms share no parameter (None: 1.5), else a fixed optimism (None: 0)"""
     shrinkage: Shrinkage = "empirical-bayes"
     """shrinkage of estimates in model "moments" """

@@ -102,8 +102,8 @@ class FadeArms(OnDevices, WarmStarted):
     """
 
     level: bool | None = None
-    """True if the level of rewards is learned; None: if the link does not put it in the middle of
-    the range, and without a link if features are few"""
+    """True if the level of rewards is learned; if None, unless the link puts it in the middle of
+    the range, and without a link only if features are few"""
 
     def begin(self) -> None:
         spec, releases = self.spec, self.releases
@@ -344,7 +344,7 @@ class ResidualLaw:
 
     @property
     def share(self) -> Floats:
-        """Share of directions in the next batch, (R,): 1, or 0 while the level is too uncertain."""
+        """Share of directions in the next batch, (R,), 0 while the level is too uncertain, else 1."""
         return 1.0 * (self._variance <= self.estimate**2)
 
     @property

@@ -86,7 +86,7 @@ TABLE: tuple[tuple[Fact, Model], ...] = (
     (Fact.LINKLESS | Fact.CROWDED | Fact.PLAIN, "answers"),
     (Fact(0), "arms"),
 )
-"""Pairs of facts and model: the first row of which all facts hold decides"""
+"""Pairs of facts and model; the first row of which all facts hold decides"""
 
 
 def facts_of(spec: ContextualSpec, mu: float) -> Fact:

@@ -318,7 +318,7 @@ class FadePrices(WarmStarted, ScoredSales):
     """
 
     features: Literal["additive", "interactions"] = "additive"
-    """features of a price: one slope for all customers, or one each (`demand_rows`)"""
+    """features of a price, one slope for all customers, or one each (`demand_rows`)"""
 
     def begin(self) -> None:
         spec, additive = self.spec, self.features == "additive"

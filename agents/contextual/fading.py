@@ -36,7 +36,7 @@ _MIN_ANYTIME_GROWTH = 0.01
 MAX_COORDINATES = 1000
 """Largest K d of a model whose posterior holds a (K d, K d) matrix"""
 GOLDEN_STEP = 0.6180339887498949
-"""Golden ratio less 1: its multiples modulo 1 are spread evenly over [0, 1)"""
+"""Golden ratio less 1; its multiples modulo 1 are spread evenly over [0, 1)"""
 _WIDENINGS = 4.0 ** np.arange(25)
 """Candidate factors tau by which a public prior's covariance is multiplied"""
 
@@ -145,11 +145,11 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
     first_batch: Count | None = None
     """rounds of uniform play; if None, in proportion to the noise, at most a tenth of T"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
-    """growth of batches: each has (1 + growth) times the rounds of the one before"""
+    """growth of batches; each has (1 + growth) times the rounds of the one before"""
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
     """factor of a user's weight from one release to the next, in [0, 0.999]"""
     anytime: bool = False
-    """True for play that ignores the horizon: no default depends on it, and play may exceed it"""
+    """True for play that ignores the horizon; no default depends on it, and play may exceed it"""
     sums = started(FadingSum)
 
     def check(self) -> None:

@@ -51,7 +51,7 @@ class PublicCoins:
 
     @property
     def max_explorers(self) -> int:
-        """Largest number of net explorers: more are drawn with probability 1 / T, and left out.
+        """Largest number of net explorers; more are drawn with probability 1 / T, and left out.
 
         Bernstein's inequality, solved for the number.
         """
@@ -99,7 +99,7 @@ class NetPlan:
 
     @property
     def blocks(self) -> int:
-        """Number of parameters of `spec.dim` coordinates each: 1 or K."""
+        """Number of parameters of `spec.dim` coordinates each, 1 or K."""
         return 1 if self.spec.shared else self.spec.n_actions
 
     @property
@@ -109,7 +109,7 @@ class NetPlan:
 
     @property
     def max_rows(self) -> int:
-        """Bound on the net's rows: `max_explorers`, and `delay` first users who share a coin."""
+        """Bound on the net's rows, `max_explorers`, and `delay` first users who share a coin."""
         return self.coins.max_explorers + self.spec.delay
 
     @property
@@ -307,7 +307,7 @@ class Guard(Around[ContextualSpec]):
     agent: Inner = field(kw_only=False)
     """config of the guarded agent, which learns from all users but the net's explorers"""
     rate: Positive = 0.05
-    """rate c of exploration: about 1.5 c T^(2/3) users explore; 1 suits contexts that change"""
+    """rate c of exploration; about 1.5 c T^(2/3) users explore; 1 suits contexts that change"""
     coins: Count0 = 0
     """seed of the public coins"""
 

@@ -31,7 +31,7 @@ class LDPGreedy(Devices):
     """rounds s_0 of each arm at first if arms have their own parameters; if None, T / (10 K), as
     the paper gives only the order"""
     gap: Positive | None = None
-    """gap h: arms h / 2 below the best after the warm-up are dropped; if None, none is"""
+    """gap h; arms h / 2 below the best after the warm-up are dropped; if None, none is"""
 
     def start(self) -> None:
         super().start()
@@ -301,7 +301,7 @@ class LDPETC(Agent[PriceListSpec]):
     parameter_norm: Positive = 6.0
     """bound B on `|theta|`"""
     features: Features = "additive"
-    """features of a price: one slope for all customers, or one each, or a curve (`demand_rows`)"""
+    """features of a price, one slope for all customers, or one each, or a curve (`demand_rows`)"""
 
     def check(self) -> None:
         privacy_target(self.epsilon, 0.0)

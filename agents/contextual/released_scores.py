@@ -146,7 +146,7 @@ class Faded(NamedTuple):
     """Public facts about the first m releases of a fading sum."""
 
     users: Floats
-    """F diag(n): users of batch b in release k, times their weight there, (m, m)"""
+    """F diag(n), users of batch b in release k, times their weight there, (m, m)"""
     noise: Floats
     """covariance of the privacy noise between releases, (m, m)"""
     sampling: Floats
