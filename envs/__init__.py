@@ -2,6 +2,6 @@
 
 from dpbandit.lazy import catalogue as _catalogue, lazily as _lazily
 
-_HOMES = {one["name"]: f"{__name__}.{one['file']}" for one in _catalogue(__name__)}
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = _lazily(__name__, _HOMES)
+_CLASS_MODULES = {one["name"]: f"{__name__}.{one['file']}" for one in _catalogue(__name__)}
+__all__ = sorted(_CLASS_MODULES)
+__getattr__, __dir__ = _lazily(__name__, _CLASS_MODULES)

@@ -38,13 +38,13 @@ MEANS = {
     "hundred": (*np.linspace(0.1, 0.7, 99).tolist(), 0.8),
     "incentives": (0.338, 0.6629, 0.6614, 0.6595, 0.6564, 0.6494, 0.6377, 0.61, 0.566),
 }
-"""Named instances; `steps` is Figure 2 of Azize and Basu, NeurIPS 2022; `incentives` are the means
-in `envs/data/thornton_incentives.json`."""
+"""Named mean rewards; `steps` is Figure 2 of Azize and Basu, NeurIPS 2022; `incentives` are the
+means in `envs/data/thornton_incentives.json`"""
 _CONCENTRATION = 10.0
-_CHANGE, _PIECES, _STEP = 0.25, 4, 0.5
-"""When the best arm changes; pieces of a drift; a walk's standard deviation after T rounds"""
-_FIRST_PHASE, _PHASES = 100, 1.6
-"""Rounds of an adversary's first level, and how each is longer than the one before"""
+_SWITCH_SHARE, _PIECES, _WALK_SD = 0.25, 4, 0.5
+"""Share of the rounds before a switch; pieces of a drift; a walk's stddev after T rounds"""
+_FIRST_PHASE, _PHASE_GROWTH = 100, 1.6
+"""Rounds of the constrained adversary's first phase, and the ratio of lengths of phases"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,8 @@ class Arms(ContextualProblem):
     """A K-armed bandit without contexts, as in textbooks.
 
     Description:
-        Every user has a reward for each arm, in [0, 1] unless a table says otherwise. The agent
-        sees nothing of her, plays an arm and is told its reward.
+        Every user has a reward for each arm, in [0, 1], or in `reward_range` with a table. The
+        agent has no context; it plays an arm and observes the arm's reward.
 
         ===========  ===============================================================================
         means        of the arms
@@ -74,11 +74,12 @@ class Arms(ContextualProblem):
         incentives   .338, and eight from .663 to .566 (Thornton, American Economic Review, 2008)
         ===========  ===============================================================================
 
-        "incentives" are what a result of 8 dollars is worth, less a payment of 0 to 2.59 dollars
-        for fetching it, over 8: a logit, frozen, of payments that were randomised.
+        "incentives": an arm is a payment of 0 to 2.59 dollars for fetching a test result that is
+        worth 8 dollars; means are P(fetched) - payment / 8, by a frozen logit of payments that were
+        randomised.
 
         Regret is pseudo-regret, by means, against the best arm. Where means change or a table is
-        played in order it is against the arm that was best of all rounds, in hindsight.
+        played in order it is against the best fixed arm in hindsight.
 
     Action space:
         `Discrete(K)`: the arm.
@@ -90,21 +91,21 @@ class Arms(ContextualProblem):
         In [0, 1], or in `reward_range`; 1 or 0 where the law is bernoulli.
 
     Arguments:
-        * `means`: one in [0, 1] for each of two arms or more, or a name of the table above.
+        * `means`: mean rewards in [0, 1] of two arms or more, or a name of the table above.
         * `law`: bernoulli, beta (a mean m is Beta(10 m, 10 (1 - m))), or table.
-        * `table`: with that law an array (T, K), or the path of a CSV or parquet file, of rewards.
-          Rows are played in order, or with `resample` drawn with replacement.
-        * `reward_range`: (low, high), public bounds on a table's rewards, [0, 1] by default. What
-          lies outside is clipped, NaN is low, and rounds with such rewards are counted;
-          `most_outside` is the share of the rewards that may be so, more is refused.
+        * `table`: with law="table", rewards (T, K) as an array, or the path of a CSV or parquet
+          file. Rows are played in order, or with `resample` drawn with replacement.
+        * `reward_range`: (low, high), public bounds on a table's rewards, [0, 1] by default.
+          Rewards outside are clipped, NaN becomes low, and their rounds are counted; a share of
+          them above `most_outside` raises `InputError`.
         * `drift`: piecewise (in each quarter of the rounds another order of the means) or walk
           (each mean a random walk within [0, 1]).
-        * `adversary`: switching (after a quarter of the rounds the best and the worst arm change
-          places) or stochastically-constrained (gaps stay, all means jump between low and high in
-          phases that grow; Zimmert and Seldin, JMLR 2021, section 5).
+        * `adversary`: switching (after a quarter of the rounds the best and the worst arm swap
+          means) or stochastically-constrained (gaps are constant, all means jump between low and
+          high in phases of growing length; Zimmert and Seldin, JMLR 2021, section 5).
         * `horizon`: rounds. `delay`: rounds until a reward is seen; the reward is 0 until then.
-        * `blocks`: whether rounds of one policy may be drawn together, where the law is bernoulli
-          and nothing changes; the law of all results is the same.
+        * `blocks`: True if rounds of one policy may be drawn at once, where the law is bernoulli
+          and means are constant; the distribution of results does not depend on it.
     """
 
     means: str | Sequence[float] = "two"
@@ -162,7 +163,7 @@ class Arms(ContextualProblem):
             horizon=self.horizon,
             reward_low=low,
             reward_high=high,
-            link="other",  # rewards have means, and medians that are others
+            link="other",  # means of rewards are not their medians
             delay=self.delay,
         )
 
@@ -171,7 +172,7 @@ class Arms(ContextualProblem):
         self._outside, self._served = np.zeros(self._replicas), 0
         self._zero = np.zeros(self._replicas)
         self._path: Floats = np.tile(self._means, (self._replicas, 1))
-        self._uniforms, self._coins = streams.uniforms("rewards"), streams.generators("totals")
+        self._uniforms, self._generators = streams.uniforms("rewards"), streams.generators("totals")
         if self.law == "beta":
             self._betas = streams.generators("beta rewards")
         if self.drift == "piecewise":
@@ -197,31 +198,33 @@ class Arms(ContextualProblem):
         return Users(context, mean, reward)
 
     def _from_table(self, first: int, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-        """Means and rewards of the next rounds."""
+        """Return means and rewards of the next rounds of the table, both of `shape`."""
         if self.resample:
             row = row_of(self._uniforms.take(shape[0]), len(self._rewards))  # (n, R)
         else:
             row = np.minimum(first + rows(shape[0]), len(self._rewards) - 1)[:, None]
-        self._odd, reward = self._beyond[row], np.broadcast_to(self._rewards[row], shape)
+        self._row_outside, reward = self._beyond[row], np.broadcast_to(self._rewards[row], shape)
         return (np.broadcast_to(self._means, shape) if self.resample else reward), reward
 
     def _mean(self, t: Ints) -> Floats:
-        """Means of rounds t (n,), in order: (n, R, K) or what broadcasts to it."""
+        """Return means of rounds t (n,), asked in order: (n, R, K), or a shape that broadcasts."""
         means, T = self._means, self.horizon
         if self.adversary == "switching":
             swapped = means.copy()
             best, worst = means.argmax(), means.argmin()
             swapped[[best, worst]] = means[[worst, best]]
-            return np.where((t >= _CHANGE * T)[:, None], swapped, means)[:, None]
+            return np.where((t >= _SWITCH_SHARE * T)[:, None], swapped, means)[:, None]
         if self.adversary is not None:
-            phase = np.floor(np.log1p(t * (_PHASES - 1) / _FIRST_PHASE) / np.log(_PHASES))
+            phase = np.floor(
+                np.log1p(t * (_PHASE_GROWTH - 1) / _FIRST_PHASE) / np.log(_PHASE_GROWTH)
+            )
             high = (phase % 2 == 1)[:, None]
             return np.where(high, means + (1 - means.max()), means - means.min())[:, None]
         if self.drift == "piecewise":
             piece = np.minimum(t * _PIECES // T, _PIECES - 1)
             return self._pieces[:, piece].swapaxes(0, 1)
         if self.drift == "walk":
-            steps = _STEP / T**0.5 * self._steps.take(len(t))
+            steps = _WALK_SD / T**0.5 * self._steps.take(len(t))
             path = np.add.accumulate(np.concatenate([self._path[None], steps]))
             self._path = path[-1]
             return 1 - np.abs(path[:-1] % 2 - 1)  # reflected at 0 and 1
@@ -230,7 +233,7 @@ class Arms(ContextualProblem):
     def step(self, action: npt.NDArray[Any]) -> Step:
         if self.table is not None:
             self._served += 1
-            self._outside += self._odd[self._next]
+            self._outside += self._row_outside[self._next]
         step = super().step(action)
         if not self.spec.in_hindsight:
             return step
@@ -244,18 +247,18 @@ class Arms(ContextualProblem):
 
     @property
     def stationary(self) -> bool:
-        """Whether rounds can be drawn together, see `several`."""
+        """True if many rounds of one policy can be drawn at once, by `several`."""
         return self.blocks and self.law == "bernoulli" and not self.delay + self.spec.in_hindsight
 
     def several(self, replica: int, counts: Ints) -> tuple[Floats, float]:
-        """What so many plays of each arm (K,) bring in one replica: totals (K,), and regret."""
+        """Draw total rewards (K,) of `counts` (K,) plays of each arm in one replica, and regret."""
         self._totals[replica] += counts.sum() * self._means
-        totals = self._coins[replica].binomial(counts, self._means).astype(np.float64)
+        totals = self._generators[replica].binomial(counts, self._means).astype(np.float64)
         return totals, float(counts @ (self._means.max() - self._means))
 
 
 def means_of(means: Any) -> Floats:
-    """Means of arms by name, or as they are; raises `InputError` unless all are in [0, 1]."""
+    """Return means of arms, by name or as given; raise `InputError` unless all are in [0, 1]."""
     if isinstance(means, str) and not any(map(str.isdigit, means)):
         one_of("means", means, MEANS)
         means = MEANS[means]
@@ -273,7 +276,7 @@ def means_of(means: Any) -> Floats:
 
 
 def range_of(ends: Any) -> tuple[float, float]:
-    """Public bounds on rewards."""
+    """Check and return public bounds on rewards, (low, high)."""
     low, high = two_numbers("reward_range", ends)
     if not is_wide(low, high):
         raise InputError(f"Expected reward_range={abbrev(ends)} to be (low, high), low < high.")
@@ -283,7 +286,7 @@ def range_of(ends: Any) -> tuple[float, float]:
 def rewards_of(
     table: Any, low: float, high: float, most_outside: float
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """A table of rewards (T, K), clipped to [low, high], NaN as low, and in which rows it was."""
+    """Read rewards (T, K), clipped to [low, high], NaN as low; return them, True for such rows."""
     named = f"table={str(table)!r}" if isinstance(table, str | PathLike) else "table"
     try:
         found = matrix_at(table) if isinstance(table, str | PathLike) else reals(table)
@@ -299,7 +302,7 @@ def rewards_of(
     tally = Tally(
         "rewards",
         f"outside reward_range=({low:g}, {high:g})",
-        "say public bounds on them by reward_range=",
+        "set public bounds by reward_range=",
         users=found.size,
         most_outside=most_outside,
     )

@@ -1,6 +1,6 @@
 """Online convex optimisation with bandit or full feedback, and prices of several goods.
 
-Scenarios are adversaries by name: which course the losses take, and how much of it is noise.
+A `Scenario` makes adversaries by name, from the course of their directions and their noise.
 """
 
 from collections.abc import Callable
@@ -64,17 +64,17 @@ Kind: TypeAlias = Literal["iid", "fixed", "switching", "drift", "adaptive", "str
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A recipe for adversaries; call it with a loss, an episode's streams and the horizon."""
+    """Factory of adversaries; call it with a loss, an episode's streams and the horizon."""
 
     kind: Kind = "iid"
     gap: float = 0.5
-    """the part of a datum that follows the direction, in [0, 1]; the rest is noise"""
+    """share of a datum that follows the direction, in [0, 1]; the rest is noise"""
     direction: str | int | tuple[float, ...] = "first"
-    """e_1; "first" or 1 for the first unit vector (with experts, against it, so that the first is
-    best), i = 1, ..., N for the i-th, "minus-first", "random" for one of each replica's own, or any
-    vector; projected on V and normalised"""
+    """first direction e_1, projected on V and normalised: "first" or 1 for the first unit vector
+    (its opposite for experts, so that the first is best), i = 1, ..., N for the i-th,
+    "minus-first", "random" (one for each replica), or any vector"""
     size: float = 1.0
-    """scales the data, in (0, 1]; not for experts, predictions and offsets"""
+    """scale of the data, in (0, 1]; not for experts, predictions and offsets"""
     switches: int = 4
     turns: float = 1.0
 
@@ -88,7 +88,7 @@ class Scenario:
             one_of("direction", self.direction, ("first", "minus-first", "random"))
 
     def __call__(self, loss: Loss, streams: Streams, horizon: int) -> Adversary:
-        """One episode's adversary."""
+        """Return the adversary of one episode."""
         domain, R = loss.domain, len(streams)
         strongly = self.kind == "strongly-adaptive"
         if isinstance(loss, OffsetQuadratic) and self.kind != "iid" and self.kind != "fixed":
@@ -112,7 +112,7 @@ class Scenario:
         return Oblivious(course, users, R * int(np.prod(loss.datum_shape)))
 
     def _directions(self, loss: Loss, streams: Streams) -> Floats:
-        """e_1, (R, N)."""
+        """Return the first direction e_1 of each replica, (R, N)."""
         domain = loss.domain
         if isinstance(self.direction, str | Integral):
             if self.direction == "random":
@@ -144,8 +144,8 @@ LOSSES: dict[str, Callable[[Domain], Loss]] = {
     "offset-quadratic": OffsetQuadratic,
     "ramp": Ramp,
 }
-_NEAR = 0.7
-"""How far the data of cocop-ball are from the centre, in radii."""
+_DATA_RADIUS = 0.7
+"""Largest distance of the data of "cocop-ball" from the centre, in radii of the ball"""
 INSTANCES: dict[str, dict[str, Any]] = {
     "p-lin": {"adversary": "fixed"},
     "p-quad": {"loss": "quadratic", "gap": 0.5},
@@ -172,7 +172,7 @@ INSTANCES: dict[str, dict[str, Any]] = {
         "dim": 1,
         "adversary": "strongly-adaptive",
     },
-    "cocop-ball": {"loss": "quadratic", "gap": 4 / 7, "size": _NEAR},
+    "cocop-ball": {"loss": "quadratic", "gap": 4 / 7, "size": _DATA_RADIUS},
     "cocol-simplex": {
         "loss": "quadratic",
         "domain": "simplex",
@@ -187,7 +187,7 @@ INSTANCES: dict[str, dict[str, Any]] = {
 
 @dataclass(kw_only=True, eq=False)
 class ConvexBandit(ConvexProblem):
-    """Bandit convex optimisation: choose a point and learn nothing but its loss.
+    """Bandit convex optimisation: choose a point and observe only its loss.
 
     Description:
         In each round a user has a datum z. The agent, which does not know z, chooses a point x of a
@@ -196,8 +196,8 @@ class ConvexBandit(ConvexProblem):
         the best fixed point in hindsight.
 
     Action space:
-        `Box`, shape (N,), the smallest around the domain. `Problem.step` refuses points outside the
-        domain; the Gymnasium adapters move them to the nearest one inside.
+        `Box`, shape (N,), the smallest around the domain. `Problem.step` raises `InputError` for
+        points outside the domain; the Gymnasium adapters project them onto it.
 
     Observation space:
         `Box`, shape (1,): 0. A bandit has no context.
@@ -214,8 +214,8 @@ class ConvexBandit(ConvexProblem):
         tilted-quadratic  `1/2 |y|^2 + <a, y>`, norm of a <= 2                R + 2           1
         kink              `|y| + 1/2 |y|^2`                                   1 + R           1
         absolute          `|<a, y> - b|`, norm of a and `|b|` <= 1            1               0
-        squared           1/2 (<a, y> - b)^2, the same                        R + 1           0
-        ridge             `1/2 (<a, y> - b)^2 + 1/2 |y|^2`, the same          2 R + 1         1
+        squared           1/2 (<a, y> - b)^2, a and b as for absolute         R + 1           0
+        ridge             `1/2 (<a, y> - b)^2 + 1/2 |y|^2`, a, b likewise     2 R + 1         1
         hinge             max(0, 1 - b <a, y>), b = +-1                       1               0
         logistic          log(1 + exp(-b <a, y>)), b = +-1                    1 / (1 + e^-R)  0
         offset-quadratic  `y_1 + 1/2 |y|^2 - offset s`, s = +-1               1 + R           1
@@ -228,12 +228,12 @@ class ConvexBandit(ConvexProblem):
     Arguments:
         * `loss`: a word of the table, or a `dpbandit.losses.Loss`, which brings its domain. For the
           absolute, hinge, logistic, ramp and moving kink losses the best fixed point is found
-          numerically over all data kept, which is slow beyond some 10,000 rounds.
-        * `domain`: a word, with sizes behind colons where they are not the usual ones:
-          `ball:dim=5:radius=1`; `box` and `l1-ball`, the same; `simplex:dim=5`, mixtures;
+          numerically over all stored data, which is slow beyond some 10,000 rounds.
+        * `domain`: a name, followed by sizes that differ from the defaults:
+          `ball:dim=5:radius=1`; `box` and `l1-ball`, likewise; `simplex:dim=5`, mixtures;
           `uniform-matroid:dim=5:rank=1` or `hypersimplex`, choices of `rank` of `dim` items;
-          `independent-sets:dim=5:rank=1`, of at most `rank`;
-          `partition-matroid:groups=3:items=4:take=2`, of `take` of the `items` of each group;
+          `independent-sets:dim=5:rank=1`, choices of at most `rank` items;
+          `partition-matroid:groups=3:items=4:take=2`, `take` of the `items` of each group;
           `graphic-matroid:vertices=5` or `spanning-trees`, trees of the complete graph, or of
           `edges=[a-b,b-c,a-c]`; `base-polytope:marginals=[8,4,2,1]`, orders of these marks;
           `permutations:dim=5`, orders of 5, ..., 1; `flows:layers=2:width=3`, paths from s to t
@@ -242,16 +242,16 @@ class ConvexBandit(ConvexProblem):
           `radius` and `rank` may be arguments, too. Or a `dpbandit.domains.Domain`.
         * `adversary`: `"iid"`; `"fixed"` (no noise); `"switching"` to a new direction `switches`
           times; `"drift"` around a circle `turns` times; `"adaptive"` towards the mean of all
-          points played; `"strongly-adaptive"` to the point just played (a negative control: no
-          one-point bandit method survives it). Or a function of a loss, streams and the horizon
-          that makes an adversary, see `dpbandit.envs.convex.problems`.
+          points played; `"strongly-adaptive"` to the point just played (a negative control, which
+          makes the regret of one-point bandit methods linear). Or a function of a loss, streams and
+          the horizon that makes an adversary, see `dpbandit.envs.convex.problems`.
         * `gap`, `direction`, `size`: linear and (scaled to the domain or the tilt) other data are
           size (gap e + (1 - gap) v), e the direction of the round, v uniform on the unit sphere of
           the domain's subspace. e starts as the first unit vector (`"first"`), its opposite
           (`"minus-first"`), the i-th unit vector (a whole number i, from 1 to the dimension),
-          `"random"`, or any vector. Experts' costs are fair coins, `gap` cheaper for the first (the
-          i-th); answers follow e in the part `gap`, the rest is noise. Ramps lose nothing at y =
-          size R e, and nothing around it where `gap` < 1.
+          `"random"`, or any vector. Experts' costs are fair coins, with a mean that is `gap` lower
+          for the first (the i-th); a share `gap` of answers follows e, the rest is noise. Ramps
+          lose nothing at y = size R e, and if `gap` < 1 nothing near it.
         * `instance`: one of the reference problems, in place of all of the above but `dim` and
           `radius`: `"p-lin"` <e_1, x>; `"p-quad"` quadratic with gap 0.5; `"p-kink"`; `"p-tilt"`
           `1/2 |x|^2 - 2 x_1`, on the unit ball; `"sqrt-instance"` <e_1, x> / (2 sqrt T);
@@ -262,10 +262,10 @@ class ConvexBandit(ConvexProblem):
           `"strongly-adaptive"` in one dimension, with offsets 3 T^(-1/3) (at most 3/2) that follow
           the sign of the agent's exploration; `"realizable-ramp"` max(0, <a, y>) / 2 on the unit
           ball, y = x - (1/2, 0, ..), a uniform on the sphere: no loss at y = 0; `"cocop-ball"`
-          quadratic with c = 0.4 e_1 + 0.3 v on the unit ball, of which L = 1.7 is known;
-          `"cocol-simplex"` quadratic on the simplex of R^10, c one of its first three corners,
-          chances 0.5, 0.3 and 0.2.
-        * `horizon`: rounds. `delay`: rounds until a loss is told; 0 before.
+          quadratic with c = 0.4 e_1 + 0.3 v on the unit ball, with the public constant L = 1.7;
+          `"cocol-simplex"` quadratic on the simplex of R^10, c one of its first three corners, with
+          probabilities 0.5, 0.3 and 0.2.
+        * `horizon`: rounds. `delay`: rounds until a loss is observed; 0 before.
     """
 
     loss: str | Loss = "linear"
@@ -298,29 +298,29 @@ class ConvexBandit(ConvexProblem):
             delay=self.delay,
         )
         self._adversaries = self._made_adversary()
-        self._start(Streams([0]))  # what does not fit is refused now
+        self._start(Streams([0]))  # raises InputError now for settings that do not fit each other
 
     def _start(self, streams: Streams) -> Adversary:
         return self._adversaries(self.spec.loss, streams, self.horizon)
 
     def _follow(self, instance: str) -> None:
-        """Set what the instance says; refuse what would contradict it."""
+        """Apply the settings of an instance; raise `InputError` for settings that contradict it."""
         one_of("instance", instance, INSTANCES)
-        says = dict(INSTANCES[instance])
-        if "size" in says and says["size"] is None:
-            says["size"] = 0.5 * self.horizon**-0.5
-        free = {"instance", "horizon", "delay"} | ({"dim", "radius"} - says.keys())
+        settings = dict(INSTANCES[instance])
+        if "size" in settings and settings["size"] is None:
+            settings["size"] = 0.5 * self.horizon**-0.5
+        free = {"instance", "horizon", "delay"} | ({"dim", "radius"} - settings.keys())
         for field in fields(ConvexBandit):
             value = getattr(self, field.name)
             usual: Any = field.default
-            said = says.get(field.name, usual)
-            if field.name not in free and not np.array_equal(value, said):
+            wanted = settings.get(field.name, usual)
+            if field.name not in free and not np.array_equal(value, wanted):
                 if not np.array_equal(value, usual):
                     raise InputError(
                         f"Expected {field.name}={value!r} without instance={instance!r}, "
                         "which has its own."
                     )
-                setattr(self, field.name, says[field.name])
+                setattr(self, field.name, settings[field.name])
 
     def _made_loss(self) -> Loss:
         if isinstance(self.loss, Loss):
@@ -330,7 +330,7 @@ class ConvexBandit(ConvexProblem):
         if self.loss == "offset-quadratic":
             return OffsetQuadratic(domain, offset=3 * min(0.5, self.horizon ** (-1 / 3)))
         if self.instance == "cocop-ball":
-            return Quadratic(domain, reach=_NEAR * self.radius)
+            return Quadratic(domain, reach=_DATA_RADIUS * self.radius)
         if self.instance == "realizable-squared":
             return Squared(domain, 0.9 * self.radius)  # answers <a, 0.9 radius e_1>
         return LOSSES[self.loss](domain)
@@ -360,15 +360,14 @@ class OnlineConvex(ConvexBandit):
     """Online convex optimisation with full information: choose a point, learn the loss function.
 
     Description:
-        `dpbandit/ConvexBandit-v0`, but at the end of a round the agent is told the user's datum z,
-        and with it the whole loss f(.; z), in place of a number.
+        `dpbandit/ConvexBandit-v0`, but at the end of a round the agent observes the user's datum z,
+        and with it the whole loss function f(.; z), in place of a number.
 
     Action space:
         As in `dpbandit/ConvexBandit-v0`.
 
     Observation space:
-        `Box`, shape of the datum: that of the round before (of the last one told, where there is a
-        delay), zeros at the start.
+        `Box`, shape of the datum: the datum that was observed last, zeros at the start.
 
     Rewards:
         As in `dpbandit/ConvexBandit-v0`.
@@ -388,16 +387,12 @@ class ConvexPricing(ConvexProblem):
     """Set the prices of several goods, customer by customer.
 
     Description:
-        A customer buys q = a - B p units of the goods at prices p. What she would buy at price 0,
-        a, is her own and private; B is public: a dollar on a good costs `own_effect` of its units
-        and adds `cross_effect` units to each of the others, its substitutes. B is symmetric and
-        positive definite, so that profit is concave in the prices and its negative a convex loss
+        A customer buys q = a - B p units of the goods at prices p. Her demand a at price 0 is
+        private; B is public: a dollar more for a good lowers its demand by `own_effect` units and
+        raises that of each other good, a substitute, by `cross_effect`. B is symmetric and positive
+        definite, so that profit is concave in the prices and its negative a convex loss
         (`dpbandit.losses.Revenue`) with public constants: H = 2 lambda_min(B), and exact L and
-        range.
-
-        All of it is synthetic. The orange-juice fit in `envs/data` cannot serve: its customers buy
-        one of two brands and never nothing, so both demands sum to 1 and no positive definite B
-        follows; its own- and cross-price coefficients are not symmetric either.
+        range. All customers are synthetic.
 
         With the defaults (3 goods at 1 to 2 dollars, unit cost 0.40) the best fixed prices are
         about 1.63, 1.68 and 1.73 dollars and earn 3.92 a round; the list price, 1.50, earns 3.84,
@@ -408,8 +403,8 @@ class ConvexPricing(ConvexProblem):
         [low, high]: from -(high - low) / 2 to (high - low) / 2.
 
     Observation space:
-        `Box`, shape (1,): 0. With feedback `"datum"` shape (goods,): the demand a of the customer
-        told last, zeros at the start.
+        `Box`, shape (1,): 0. With feedback `"datum"` shape (goods,): the demand a that was observed
+        last, zeros at the start.
 
     Rewards:
         Dollars of profit, <p - unit cost, q>, which is minus the loss.
@@ -417,17 +412,17 @@ class ConvexPricing(ConvexProblem):
     Arguments:
         * `goods`, from 1 to 12. `low`, `high`: the range of every price. `unit_cost`: below `low`.
         * `demand`: units of the first good at price 0 for the mean customer; that of the last is
-          `variety` (relatively) larger, the others lie evenly in between.
-        * `spread`: customers' a lie within mean (1 +- spread). `common`: the part of their
-          deviation that is the same for all goods, the rest is independent; both uniform.
+          larger by the factor 1 + `variety`, the others are evenly spaced.
+        * `spread`: customers' a lie within mean (1 +- spread). `common`: the share of the
+          deviation that all goods have in common, the rest is independent; both uniform.
         * `own_effect`, `cross_effect` >= 0: units per dollar. Needs own_effect > (goods - 1)
           cross_effect, and demand that stays positive at all prices for all customers.
-        * `feedback`: `"value"`, the agent is told the profit; `"datum"`, it is told a.
-        * `retention`: customers for whom a customer is protected, a retention period: once that
-          many more have come, prices may reveal what she told. None: for ever. It changes nothing
-          but what agents are told (`spec.retention`): `wdp-cocop` and `wdp-cocol` with window=None
-          take it, and refuse a shorter window; all others protect for ever, or not at all.
-        * `horizon`: rounds. `delay`: rounds until a profit (or a) is told; 0 before.
+        * `feedback`: the agent observes the profit (`"value"`) or a (`"datum"`).
+        * `retention`: retention period, in customers: a customer's data are protected until that
+          many more have come. None: for ever. It only sets `spec.retention`: `wdp-cocop` and
+          `wdp-cocol` with window=None use it, and reject a shorter window; all other agents protect
+          for ever, or not at all.
+        * `horizon`: rounds. `delay`: rounds until a profit (or a) is observed; 0 before.
     """
 
     goods: int = 3
@@ -484,7 +479,7 @@ class ConvexPricing(ConvexProblem):
 
 
 class _Customers:
-    """a_i = mean_i (1 + spread (common w_0 + (1 - common) w_i)), w uniform on [-1, 1]."""
+    """Demands mean_i (1 + spread (common w_0 + (1 - common) w_i)), w uniform on [-1, 1]."""
 
     def __init__(self, streams: Streams, mean: Floats, spread: float, common: float) -> None:
         self._mean, self._spread, self._common = mean, spread, common

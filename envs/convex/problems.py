@@ -1,19 +1,16 @@
-"""Base class of convex problems, adversaries, and the best point in hindsight.
+"""Base class of convex problems, and adversaries that choose their losses.
 
-Where the losses of a convex problem come from: fixed in advance, or chosen after watching.
-
-An adversary is asked once a round, with the actions it may look at or not::
+An adversary is called once a round with the actions, and returns the data of the losses::
 
     datum = adversary(action)                              (R, N) -> (R, *datum_shape)
 
-  oblivious            draws blocks ahead and never looks;
-  adaptive             looks at the actions of the rounds before, x_1..x_{t-1};
-  strongly adaptive    looks at x_t too. One-point bandit methods do not survive these: they are
-                       for negative controls only.
+  oblivious            draws blocks ahead and ignores actions;
+  adaptive             uses the actions of earlier rounds, x_1..x_{t-1};
+  strongly adaptive    uses x_t, too. One-point bandit methods have linear regret against these
+                       adversaries, which are negative controls.
 
-A `Course` gives the direction of the round, a unit vector e_t of V; a `Law` says what data users
-bring given e_t, with noise of its own. Corners are users whose datum is a unit vector: customers
-who each choose one of N things.
+A `Course` gives the direction of the round, a unit vector e_t of V; a `Law` draws users' data given
+e_t, with noise. `Corners` are users whose datum is a unit vector: each chooses one of N things.
 """
 
 from abc import ABC, abstractmethod
@@ -42,11 +39,11 @@ from dpbandit.losses.predictions import Hinge, Logistic, Prediction, Ramp
 from dpbandit.specs import ConvexSpec, Step
 
 Law: TypeAlias = Callable[[Floats], Floats]
-"""Directions (n, R, N) -> n rounds of admissible data `(n, R, *datum_shape)`."""
+"""Function of directions (n, R, N) that draws data of n rounds, `(n, R, *datum_shape)`"""
 
 
 def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
-    """The law of users' data for a family of losses."""
+    """Return the law of users' data for a family of losses."""
     if isinstance(loss, Experts):
         return partial(_costs, min(gap, 0.5), streams.uniforms("users", loss.domain.dim))
     if isinstance(loss, Ramp):
@@ -58,17 +55,19 @@ def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
         return partial(_signs, gap, streams.uniforms("users", 1))
     if isinstance(loss, Linear | Quadratic | TiltedQuadratic | Kink):
         return Mixture(loss, streams, gap, size)
-    raise InputError(f"No users are known for loss={loss!r}: give an adversary of your own.")
+    raise InputError(
+        f"Expected a loss with a known law of users, got loss={loss!r}: pass adversary=."
+    )
 
 
 def sphere(domain: Domain, normals: Floats) -> Floats:
-    """Normals (..., k), overwritten -> points uniform on the unit sphere of V, (..., N)."""
+    """Map normals (..., k), overwritten, to uniform points on the unit sphere of V, (..., N)."""
     normals /= norms(normals)
     return domain.embedded(normals)
 
 
 class Mixture:
-    """origin + size (gap e_t + (1 - gap) v_t), v_t uniform on the unit sphere of V."""
+    """Law of data origin + size (gap e_t + (1 - gap) v_t), v_t uniform on the unit sphere of V."""
 
     def __init__(self, loss: Loss, streams: Streams, gap: float, size: float) -> None:
         domain = loss.domain
@@ -80,12 +79,12 @@ class Mixture:
         elif isinstance(loss, TiltedQuadratic):
             size *= loss.tilt
         self._size = size
-        # in a ball there is nothing to clip but rounding
+        # data lie in a ball, up to rounding, so only other domains need clipping
         self._clip = isinstance(loss, Quadratic) and domain.inner_radius < domain.outer_radius
         self._normals = streams.normals("users", domain.affine_dim)
 
     def __call__(self, directions: Floats) -> Floats:
-        """Data of the next n rounds."""
+        """Draw data of the next n rounds, given directions (n, R, N)."""
         constant = directions.strides[0] == 0
         data: Floats = self._size * self._gap * (directions[:1] if constant else directions)
         if self._origin is not None:
@@ -104,17 +103,17 @@ class Mixture:
 
 
 def _costs(gap: float, uniforms: Draws, directions: Floats) -> Floats:
-    """Each expert's cost is 1 with probability 1/2, 1/2 - gap for the one where e_t is least."""
+    """Draw experts' costs: 1 with probability 1/2, 1/2 - gap for the expert where e_t is least."""
     best = directions.argmin(axis=-1)[..., None]
     chance = 0.5 - gap * (rows(directions.shape[-1]) == best)
     return 1.0 * (uniforms.take(len(directions)) < chance)
 
 
 class _Answers:
-    """Features v uniform on the sphere of V; answers by a truth e_t, in part noise.
+    """Law of users with features v uniform on the sphere of V and noisy answers to <v, e_t>.
 
     Labels (hinge, logistic) are the sign of <v, e_t>, flipped with probability (1 - gap) / 2;
-    others are bound (gap <v, e_t> + (1 - gap) w) with w uniform on [-1, 1].
+    other answers are bound (gap <v, e_t> + (1 - gap) w) with w uniform on [-1, 1].
     """
 
     def __init__(self, loss: Prediction, streams: Streams, gap: float) -> None:
@@ -137,9 +136,10 @@ class _Answers:
 def _satisfiable(
     loss: Ramp, gap: float, size: float, normals: Draws, uniforms: Draws, directions: Floats
 ) -> Floats:
-    """Features v uniform on the sphere of V; no loss at x* = centre + size R e_t.
+    """Draw users of ramp losses that are all 0 at x* = centre + size R e_t.
 
-    Answers are <v, x* - centre> + (1 - gap) R w, w uniform on [0, 1], clipped to R.
+    Features v are uniform on the sphere of V, answers <v, x* - centre> + (1 - gap) R w, w uniform
+    on [0, 1], clipped to R.
     """
     count, R = len(directions), loss.bound
     features = sphere(loss.domain, normals.take(count))
@@ -149,23 +149,23 @@ def _satisfiable(
 
 
 def _signs(gap: float, uniforms: Draws, directions: Floats) -> Floats:
-    """Fair signs, or 1 with gap = 1."""
+    """Draw signs that are 1 with probability (1 + gap) / 2, else -1."""
     return np.where(uniforms.take(len(directions)) < (1 + gap) / 2, 1.0, -1.0)
 
 
 Adversary: TypeAlias = Callable[[Floats], Floats]
-"""The round's actions (R, N) -> its data `(R, *datum_shape)`."""
+"""Function of a round's actions (R, N) that returns the round's data `(R, *datum_shape)`"""
 
 _VALUES_AHEAD = 1 << 15
-"""Numbers drawn at once, for all replicas. Changes speed, never values."""
+"""Numbers drawn at once, for all replicas; changes speed, never values"""
 
 Course: TypeAlias = Callable[[int, int], Floats]
-"""`first`, `count` -> directions of rounds first, ..., first + count - 1, fixed in advance, as unit
-vectors of V, (count, R, N)."""
+"""Function of (first, count) that returns the fixed directions of rounds first, ..., first + count
+- 1, unit vectors of V, (count, R, N)"""
 
 
 class Oblivious:
-    """Blocks of data, drawn ahead: a round costs a look-up."""
+    """Adversary that draws blocks of data ahead and ignores actions; a round costs a look-up."""
 
     def __init__(self, course: Course, law: Law, values: int) -> None:
         self._course, self._law = course, law
@@ -174,18 +174,18 @@ class Oblivious:
         self._first = self._next = self._drawn = 0
 
     def __call__(self, action: Floats) -> Floats:
-        """The round's data, whatever the action."""
+        """Return the data of the next round, whatever the action."""
         if self._next == self._drawn:
             self._block = self._law(self._course(self._first, self._ahead))
-            self._block.flags.writeable = False  # agents are shown it
+            self._block.flags.writeable = False  # agents get views of it
             self._first, self._drawn, self._next = self._first + self._ahead, self._ahead, 0
         self._next += 1
         return self._block[self._next - 1]
 
 
 def repeated(datum: Floats) -> Adversary:
-    """The same datum in every round."""
-    datum.flags.writeable = False  # agents are shown it
+    """Return an adversary with the same datum in every round."""
+    datum.flags.writeable = False  # agents get it without a copy
     return partial(_repeated, datum)
 
 
@@ -194,9 +194,9 @@ def _repeated(datum: Floats, action: Floats) -> Floats:
 
 
 class Adaptive:
-    """e_t points from the centre to the mean of x_1..x_{t-1}: losses rise where the agent went.
+    """Adversary whose e_t points from the centre to the mean of x_1..x_{t-1}, so losses rise there.
 
-    `strongly` to x_t itself. e_1 is the first direction, and so is any that has no length.
+    With `strongly` e_t points to x_t itself. e_1, and any direction of length 0, is `first`.
     """
 
     def __init__(self, domain: Domain, first: Floats, law: Law, *, strongly: bool) -> None:
@@ -204,7 +204,7 @@ class Adaptive:
         self._total = np.zeros_like(first)
 
     def __call__(self, action: Floats) -> Floats:
-        """The round's data; then remembers the action."""
+        """Return the round's data, then add the action to the mean."""
         away = action - self._domain.centre
         towards = away if self._strongly else self._total
         length = norms(towards)
@@ -215,12 +215,13 @@ class Adaptive:
 
 
 class OffsetGuesser:
-    """The offset of `OffsetQuadratic` from the sign of the direction the agent explores.
+    """Adversary that sets the offset of `OffsetQuadratic` to the sign of the agent's exploration.
 
-    The sign is guessed from released points x = w + beta u alone, w in the domain shrunk by beta.
-    Beyond the edge of that, or exactly beta inside of it, u shows; elsewhere x_t - x_{t-1} jumps by
-    2 beta when it flips, and w moves much less. `strongly` it is that of this round, which breaks
-    one-point estimates; else that of the round before, which does no harm.
+    The sign u is guessed from released points x = w + beta u, w in the domain shrunk by beta. If x
+    is outside the shrunken domain, or exactly beta inside its edge, u is certain; elsewhere
+    x_t - x_{t-1} jumps by 2 beta when u flips, while w moves much less. With `strongly` the offset
+    is the guess of this round, which biases one-point estimates; else that of the round before,
+    which is harmless.
     """
 
     def __init__(self, loss: OffsetQuadratic, replicas: int, *, strongly: bool) -> None:
@@ -231,7 +232,7 @@ class OffsetGuesser:
         self._guess = np.ones(replicas)
 
     def __call__(self, action: Floats) -> Floats:
-        """The signs (R, 1)."""
+        """Return the guessed signs of u, (R, 1)."""
         move, y = action[:, 0] - self._before, action[:, 0] - self._centre
         sign = np.where(np.abs(move) > self._beta, np.sign(move), self._guess)
         sign = np.where(np.abs(y) > self._edge + 1e-9, np.sign(y), sign)
@@ -243,7 +244,7 @@ class OffsetGuesser:
 
 
 def constantly(direction: Floats) -> Course:
-    """The same direction in every round."""
+    """Return a course with the same direction in every round."""
     return partial(_constantly, direction)
 
 
@@ -252,7 +253,7 @@ def _constantly(direction: Floats, first: int, count: int) -> Floats:
 
 
 class Switching:
-    """`switches` changes at evenly spaced rounds; the directions after them are uniform on V."""
+    """Course that switches at evenly spaced rounds to directions uniform on the sphere of V."""
 
     def __init__(
         self, domain: Domain, direction: Floats, streams: Streams, horizon: int, switches: int
@@ -262,14 +263,14 @@ class Switching:
         self._horizon = horizon
 
     def __call__(self, first: int, count: int) -> Floats:
-        """Those of the rounds' segments."""
+        """Return directions of rounds first, ..., first + count - 1, (count, R, N)."""
         segments = len(self._directions)
-        which = (first + rows(count)) * segments // self._horizon
-        return self._directions[np.minimum(which, segments - 1)]
+        segment = (first + rows(count)) * segments // self._horizon
+        return self._directions[np.minimum(segment, segments - 1)]
 
 
 class Drifting:
-    """A circle in V, travelled `turns` times in `horizon` rounds."""
+    """Course around a random circle in V, travelled `turns` times in `horizon` rounds."""
 
     def __init__(
         self, domain: Domain, direction: Floats, streams: Streams, horizon: int, turns: float
@@ -277,32 +278,32 @@ class Drifting:
         other = domain.embedded(streams.world.normals("drift", domain.affine_dim)())
         other = other - np.vecdot(other, direction)[:, None] * direction
         length = norms(other)
-        # in one dimension there is no other direction: then a swing through 0
+        # in one dimension there is no second direction: then e_t = cos e swings through 0
         other = np.where(length > 1e-9, other / np.where(length > 1e-9, length, 1.0), 0.0)
         self._pair, self._pace = (direction, other), 2 * np.pi * turns / horizon
 
     def __call__(self, first: int, count: int) -> Floats:
-        """cos e + sin e'."""
+        """Return cos e + sin e' for rounds first, ..., first + count - 1, (count, R, N)."""
         angle = (self._pace * (first + rows(count)))[:, None, None]
         return np.cos(angle) * self._pair[0] + np.sin(angle) * self._pair[1]
 
 
 @dataclass(frozen=True)
 class Corners:
-    """A recipe for adversaries, see `scenarios`: e_i with probability `chances[i]`, independently.
+    """Factory of adversaries whose data are unit vectors e_i, independent, with given chances.
 
-    For losses on a simplex whose datum is a point of it, such as `Quadratic`.
+    For losses on a simplex whose datum is a point of the simplex, such as `Quadratic`.
     """
 
     chances: tuple[float, ...]
-    """of the first corners, adding up to 1; 0 for the others"""
+    """probabilities of the first corners, with sum 1; other corners have probability 0"""
 
     def __post_init__(self) -> None:
         if min(self.chances, default=-1.0) < 0 or abs(sum(self.chances) - 1) > 1e-9:
             raise InputError(f"Expected chances={self.chances} >= 0 to add up to 1.")
 
     def __call__(self, loss: Loss, streams: Streams, horizon: int) -> Adversary:
-        """One episode's adversary."""
+        """Return the adversary of one episode."""
         N, R = loss.domain.dim, len(streams)
         fitting = isinstance(loss.domain, Simplex) and loss.datum_shape == (N,)
         if not fitting or len(self.chances) > N:
@@ -316,26 +317,25 @@ class Corners:
 
 
 def _corners(upto: Floats, dim: int, uniforms: Draws, directions: Floats) -> Floats:
-    """Unit vectors of R^N by inverting the distribution function."""
+    """Draw unit vectors of R^N by inverting the distribution function with inner steps `upto`."""
     chosen = np.searchsorted(upto, uniforms.take(len(directions)), side="right")
     return np.eye(dim)[chosen]
 
 
-_OUTSIDE = 1e-9
-"""How far outside the domain a point may be, over R: rounding."""
-_OUTSIDE_APPROXIMATELY = 1e-6
-"""The same where points are found by Frank-Wolfe and membership is tested numerically."""
+_EXACT_TOLERANCE = 1e-9
+"""Largest distance of a point from the domain, over R, where membership is exact to rounding"""
+_NUMERICAL_TOLERANCE = 1e-6
+"""Largest distance over R where points come from Frank-Wolfe and membership is numerical"""
 
 
 class ConvexProblem(ABC):
-    """A `Problem` with a convex loss; a subclass says who chooses the data.
+    """A `Problem` with a convex loss; subclasses set `spec` and make an adversary in `_start`.
 
-    Subclasses set `spec` and make an episode's adversary in `_start`. Every round costs one test of
-    membership for all replicas at once: a point outside the domain is refused, not moved, for
-    there the constants hold no longer. Points of the ball of radius r around the centre pass
-    without a closer look, which on a ball costs 3 of about 10 microseconds at R = 64.
+    Every round tests membership of all replicas' points at once: a point outside the domain raises
+    `InputError` and is not projected, as the loss's constants do not hold there. Points of the ball
+    of radius r around the centre skip the full test, which saves time.
 
-    The sum of `Step.regret` is the sum of the losses; `hindsight` brings the comparator.
+    The sum of `Step.regret` is the sum of the losses; `hindsight` is minus the comparator's.
     """
 
     spec: ConvexSpec
@@ -350,7 +350,7 @@ class ConvexProblem(ABC):
         self._late_reward = Delay(self.spec.delay, R)
         self._shape, self._oracle = (R, loss.domain.dim), np.zeros(R)
         domain = loss.domain
-        allowed = _OUTSIDE if domain.has_projection else _OUTSIDE_APPROXIMATELY
+        allowed = _EXACT_TOLERANCE if domain.has_projection else _NUMERICAL_TOLERANCE
         self._tolerance = allowed * domain.outer_radius
         self._ball: tuple[Floats, float] | None = None
         if domain.basis is None:
@@ -362,7 +362,7 @@ class ConvexProblem(ABC):
         self._best: tuple[Floats, Floats] | None = None
 
     def context(self) -> Floats:
-        # (R, 1) zeros with feedback "value"; else the datum told last, zeros before any
+        # (R, 1) zeros with feedback "value"; else the datum observed last, zeros before any
         return self._context
 
     def step(self, action: AnyArray) -> Step:
@@ -381,7 +381,7 @@ class ConvexProblem(ABC):
         return Step(reward, expected, oracle, regret, datum)
 
     def _against(self, datum: Floats, suffered: Floats) -> tuple[Floats, Floats]:
-        """The comparator's reward of the round, and the regret."""
+        """Return the comparator's reward of the round, and the round's regret, both (R,)."""
         self._comparator.add(datum)
         self._best = None
         return self._oracle, suffered
@@ -398,8 +398,7 @@ class ConvexProblem(ABC):
         return self._best
 
     def _points(self, action: Any) -> Floats:
-        """`action` as points of the domain (R, N); raises `InputError` where it is anything
-        else."""
+        """Return `action` as points (R, N); raise `InputError` unless all lie in the domain."""
         try:
             plain = isinstance(action, np.ndarray) and action.dtype == np.float64
             x = action if plain else reals(action)

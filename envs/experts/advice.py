@@ -1,28 +1,26 @@
-"""Prediction with expert advice: follow one of d experts, then see how all of them did.
+"""Prediction with expert advice: follow one of d experts, then observe the losses of all.
 
-What all experts' problems share: somebody who chooses the losses, the best in hindsight.
-
-An adversary is asked once a round::
+An adversary is called once a round::
 
     losses = adversary(action)               (R,) -> (R, d), or (1, d) where all replicas share them
 
-The adversaries here are oblivious: they draw blocks of a table ahead and never look at what was
-played. That is what the regret bounds of the realizable regime need (agents hide which expert
-they follow); privacy holds against adversaries that look, too.
+The adversaries here are oblivious: they draw blocks of a table ahead and ignore actions. The regret
+bounds of the realizable regime need this, as agents hide the expert they follow; privacy holds
+against adaptive adversaries, too.
 
-Tables of losses that are fixed in advance: coins, halving, a tail of bad news, a user's own::
+Tables of losses, fixed in advance::
 
     table       loss of expert i in round t
     Coins       1 with probability p_i (or uniform on [0, 2 p_i]), independent over rounds
-    Switching   the same, but which expert has the small p changes a few times
-    Halving     in stage s all but d / 2^s experts always lose, each stage half of those before
+    Switching   as Coins, but the expert with the smallest p changes a few times
+    Halving     in stage s all but d / 2^s experts lose 1; each stage halves the set without loss
     Tail        0 for everybody, and in the last k rounds 1 for all experts but one
-    Given       row t of an array
+    FixedRows   row t of an array
+    Policies    rankers of recommended items: 1 if the user's click is not the ranker's first item
 
 Numbers come from one stream for each replica, or from NumPy's default generator with a public
-seed where all replicas share a table. Rounds are made block by block, and a block's size never
-changes a value. Recommendation policies are experts, too: a user's click tells which of them would
-have been right.
+seed where all replicas share a table. Rounds are made block by block; the size of a block never
+changes a value.
 """
 
 from abc import ABC, abstractmethod
@@ -60,10 +58,10 @@ from dpbandit.offline.tables import matrix_at
 from dpbandit.specs import ExpertsSpec, Step
 
 Adversary: TypeAlias = Callable[[Ints], Floats]
-"""The round's actions (R,) -> its losses (R, d) or (1, d)."""
+"""Function of a round's actions (R,) that returns the round's losses (R, d) or (1, d)"""
 
 _VALUES_AHEAD = 1 << 17
-"""Losses drawn at once, for all replicas. Changes speed and memory, never values."""
+"""Losses drawn at once, for all replicas; changes speed and memory, never values"""
 
 
 class Table(Protocol):
@@ -71,16 +69,16 @@ class Table(Protocol):
 
     @property
     def values(self) -> int:
-        """Numbers that a round of all replicas takes."""
+        """Count of numbers that one round of all replicas takes."""
         ...
 
     def __call__(self, first: int, count: int) -> Floats:
-        """Of rounds first, ..., first + count - 1, asked for in order: (count, R, d) in [0, 1]."""
+        """Return losses in [0, 1] of rounds first, ..., first + count - 1, (count, R, d)."""
         ...
 
 
 class Oblivious:
-    """Reads a table block by block: a round costs a look-up."""
+    """Adversary that reads a table block by block; a round costs a look-up."""
 
     def __init__(self, table: Table) -> None:
         self._table, self._ahead = table, max(1, _VALUES_AHEAD // table.values)
@@ -88,21 +86,21 @@ class Oblivious:
         self._first = self._next = self._drawn = 0
 
     def __call__(self, action: Ints) -> Floats:
-        """The round's losses, whatever the action."""
+        """Return the losses of the next round, whatever the action."""
         if self._next == self._drawn:
             self._block = self._table(self._first, self._ahead)
-            self._block.flags.writeable = False  # agents are shown it
+            self._block.flags.writeable = False  # agents get views of it
             self._first, self._drawn, self._next = self._first + self._ahead, self._ahead, 0
         self._next += 1
         return self._block[self._next - 1]
 
 
 class ExpertsProblem(ABC):
-    """A `Problem` of experts; a subclass says who chooses their losses.
+    """A `Problem` of experts; subclasses set `spec` and make an adversary in `_start`.
 
-    Subclasses set `spec` and make an episode's adversary in `_start`. The sum of `Step.regret` is
-    the sum of the losses suffered; `hindsight` brings the best expert's. What an agent is told,
-    `Step.datum`, is the whole loss vector (R, d), or that of `spec.delay` rounds ago.
+    The sum of `Step.regret` is the sum of the losses suffered; `hindsight` is minus the total loss
+    of the best expert. The feedback, `Step.datum`, is the whole loss vector (R, d) of this round,
+    or of `spec.delay` rounds ago.
     """
 
     spec: ExpertsSpec
@@ -139,7 +137,7 @@ class ExpertsProblem(ABC):
         return Step(reward, -suffered, self._oracle, suffered, feedback)
 
     def best_fixed(self) -> Ints:
-        # The expert (R,) with the least total loss over the rounds so far; ties: the lowest
+        # least total loss over the rounds so far; ties: the lowest index
         return np.broadcast_to(self._totals.argmin(axis=1), self._shape[:1]).copy()
 
     def hindsight(self) -> Floats:
@@ -147,12 +145,13 @@ class ExpertsProblem(ABC):
 
 
 class TableStreams:
-    """Where the numbers of one table come from, or of one table for each replica.
+    """Random numbers of one table for each replica, or of one table that all replicas share.
 
     Args:
-        streams: of the replicas, each with a table of its own.
-        shared_seed: one table for all of them; its losses, or their order, come from
-            `numpy.random.default_rng(shared_seed)`, whatever else it needs from others.
+        streams: streams of the replicas.
+        shared_seed: None: each replica has its own table. Else all share one, whose losses, or
+            their order, come from `numpy.random.default_rng(shared_seed)`, and other numbers from
+            generators derived from this seed.
     """
 
     def __init__(self, streams: Streams, shared_seed: int | None = None) -> None:
@@ -161,23 +160,23 @@ class TableStreams:
 
     @property
     def world(self) -> "TableStreams":
-        """Where it is decided which experts are good."""
+        """Random numbers of the world, which decide the good experts."""
         return TableStreams(self._streams.world, self._seed)
 
     def uniforms(self, name: str, *shape: int) -> Draws:
-        """Uniforms on [0, 1): `take` gives `(count, replicas, *shape)`."""
+        """Return uniforms on [0, 1), of which `take` draws `(count, replicas, *shape)`."""
         if self._seed is None:
             return self._streams.uniforms(name, *shape)
         return Draws([_generator(self._seed, name)], shape, "random", ())
 
     def normals(self, name: str, *shape: int) -> Draws:
-        """Standard normals: `take` gives `(count, replicas, *shape)`."""
+        """Return standard normals, of which `take` draws `(count, replicas, *shape)`."""
         if self._seed is None:
             return self._streams.normals(name, *shape)
         return Draws([_generator(self._seed, name)], shape, "standard_normal", ())
 
     def order(self, n: int) -> Ints:
-        """A uniformly random order of n things, (replicas, n)."""
+        """Draw a uniformly random permutation of 0, ..., n - 1, (replicas, n)."""
         if self._seed is None:
             return self._streams.uniforms("order", n).take(1)[0].argsort(axis=1)
         return np.random.default_rng(self._seed).permutation(n)[None]
@@ -202,7 +201,7 @@ class Coins:
 class Switching:
     """Coins whose best expert changes `switches` times, at evenly spaced rounds.
 
-    Each is another than the one before, the first uniform.
+    The first one is uniform, each later one uniform among the others.
     """
 
     def __init__(
@@ -217,35 +216,36 @@ class Switching:
         self.values = streams.replicas * n
 
     def __call__(self, first: int, count: int) -> Floats:
-        # [U < p of the round's segment], (count, replicas, d)
+        # the loss is [U < p of the round's segment], (count, replicas, d)
         U = self._uniforms.take(count)
         segments = self._best.shape[1]
-        which = np.minimum((first + rows(count)) * segments // self._horizon, segments - 1)
-        is_best = self._best.T[which][..., None] == rows(U.shape[2])
+        segment = np.minimum((first + rows(count)) * segments // self._horizon, segments - 1)
+        is_best = self._best.T[segment][..., None] == rows(U.shape[2])
         return _losses(U, np.where(is_best, self._low, self._high), fractions=False)
 
 
 class Halving:
-    """Stage s of log2(d) stages: the first d / 2^s experts of a random order lose 0, others 1.
+    """Losses in log2(d) stages: in stage s the first d / 2^s experts of a random order lose 0.
 
-    Stages have floor(T / log2 d) rounds, the last one takes the rest; d is a power of 2.
+    Others lose 1. Stages have floor(T / log2 d) rounds, the last one has the rest; d is a power
+    of 2.
     """
 
     def __init__(self, streams: TableStreams, n: int, *, horizon: int) -> None:
-        self._place = streams.world.order(n).argsort(axis=1)  # of each expert in the order
+        self._place = streams.world.order(n).argsort(axis=1)  # place of each expert in the order
         self._stages = max(1, n.bit_length() - 1)
         self._rounds = max(1, horizon // self._stages)
         self.values = streams.replicas * n
 
     def __call__(self, first: int, count: int) -> Floats:
-        # [place >= d / 2^s], (count, replicas, d)
+        # the loss is [place >= d / 2^s], (count, replicas, d)
         n = self._place.shape[1]
         stage = np.minimum((first + rows(count)) // self._rounds + 1, self._stages)
         return 1.0 * (self._place >= (n >> stage)[:, None, None])
 
 
 class Tail:
-    """T - k rounds of zeros; then k rounds in which only expert j, uniform, loses nothing."""
+    """Losses 0 for T - k rounds, then 1 for k rounds, except for one uniformly drawn expert."""
 
     def __init__(self, streams: TableStreams, n: int, *, horizon: int, tail: int) -> None:
         good = (streams.world.uniforms("good expert").take(1)[0] * n).astype(np.int64)
@@ -259,7 +259,7 @@ class Tail:
 
 
 class FixedRows:
-    """The rows of an array (T, d), for all replicas."""
+    """Losses that are the rows of an array (T, d), shared by all replicas."""
 
     def __init__(self, array: Floats) -> None:
         self._array, self.values = array, array.shape[1]
@@ -273,15 +273,15 @@ def _losses(U: Floats, means: Floats, *, fractions: bool) -> Floats:
 
 
 _ITEMS = 200
-"""The catalogue's size."""
+"""Number of items in the catalogue of `Policies`"""
 _TASTE = 4
-"""Features of users and items."""
+"""Number of features of users and items"""
 _SLATE = 5
-"""Items that a user is shown."""
+"""Number of items that are shown to a user"""
 
 
 class Policies:
-    """Every expert is a ranker of a slate; she loses 1 if the user's favourite is not her first.
+    """Losses of experts that rank a slate: 1 if the ranker's first item is not the user's click.
 
     An episode has a catalogue of 200 unit vectors v_i in R^4 and weights theta of their features::
 
@@ -289,9 +289,9 @@ class Policies:
 
     for a user with tastes u, uniform on the sphere of radius 2. A user sees 5 items of the
     catalogue and clicks on the one with the largest phi . theta, or, with probability `whims`, on
-    any of the five. Policy i ranks by theta + s_i g_i, g_i uniform on the unit sphere, so that one,
-    with s = 0, knows everybody's favourite and the others, s from 0.2 to 3, are ever more ignorant;
-    which is which is drawn. A policy that guesses loses 4/5.
+    any of the five. Policy i ranks by theta + s_i g_i, g_i uniform on the unit sphere. One policy
+    has s = 0 and ranks the favourite first; the others have s from 0.2 to 3, in random order. A
+    policy that guesses loses 4/5 on average.
     """
 
     def __init__(self, streams: TableStreams, n: int, *, whims: float) -> None:
@@ -305,16 +305,16 @@ class Policies:
         self._rankers = np.swapaxes(theta + steps[ranks] * ignorance, 1, 2)  # (replicas, 8, d)
         self._tastes = streams.normals("tastes", _TASTE)
         self._slates = streams.uniforms("slates", _ITEMS)
-        self._moods = streams.uniforms("whims", 2)
+        self._whim_uniforms = streams.uniforms("whims", 2)
 
     def __call__(self, first: int, count: int) -> Floats:
-        # [policy's first item != the click], (count, replicas, d)
+        # the loss is [policy's first item != the click], (count, replicas, d)
         u = 2 * _unit(self._tastes.take(count))[:, :, None]  # (n, replicas, 1, taste)
         slate = self._slates.take(count).argpartition(_SLATE - 1, axis=-1)[..., :_SLATE]
         v = self._items[rows(self._items.shape[0])[:, None], slate]  # (n, replicas, slate, taste)
         phi = np.concatenate([v, u * v], axis=-1)
         favourite = np.matvec(phi, self._theta[:, 0]).argmax(axis=-1)
-        whim, wish = np.moveaxis(self._moods.take(count), -1, 0)
+        whim, wish = np.moveaxis(self._whim_uniforms.take(count), -1, 0)
         click = np.where(whim < self._whims, (wish * _SLATE).astype(np.int64), favourite)
         firsts = (phi @ self._rankers).argmax(axis=2)  # (n, replicas, d)
         return 1.0 * (firsts != click[..., None])
@@ -324,7 +324,7 @@ def _unit(x: Floats) -> Floats:
     return x / norms(x)
 
 
-KINDS = (
+LOSS_KINDS = (
     "bernoulli",
     "small-loss",
     "halving",
@@ -334,8 +334,8 @@ KINDS = (
     "policies",
     "table",
 )
-_MANY = 16
-"""Experts where nobody says how many."""
+_DEFAULT_EXPERTS = 16
+"""Default number of experts"""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -343,59 +343,59 @@ class Experts(ExpertsProblem):
     """Follow one of d experts each round, then learn the losses of all, in [0, 1].
 
     Description:
-        In each round a user has a loss for every expert. The agent, which does not know the losses,
-        follows one expert, suffers its loss and is then told all d losses: full information. A
-        user's datum is her whole loss vector. Regret is measured against the best expert in
-        hindsight, whose total loss is L*. The realizable regime is L* = 0: some expert never errs,
-        and then privacy has a price that does not grow with the rounds.
+        In each round a user has a loss for every expert. The agent follows one expert, suffers its
+        loss and then observes all d losses: full information. A user's datum is her whole loss
+        vector. Regret is measured against the best expert in hindsight, whose total loss is L*.
+        The realizable regime is L* = 0: some expert never errs, and the regret due to privacy does
+        not grow with the rounds.
 
         ==============  ============================================================================
         kind            the losses
         ==============  ============================================================================
         bernoulli       1 with probability `other_loss`, one expert's with probability `best_loss`
-        small-loss      fractions, uniform on [0, 2 x the same probabilities]
-        halving         realizable: in each of log2 d stages half of those without loss begin to err
-        switching       bernoulli, and who is best changes `switches` times: nobody is best for long
+        small-loss      uniform on [0, 2 x mean], with the means of bernoulli
+        halving         realizable: in each of log2 d stages half of the faultless begin to err
+        switching       bernoulli, where the best expert changes `switches` times
         lower-bound     0 for all, and in the last `tail` rounds 1 for all but one expert
-        counterexample  d = 2 and losses (0, 1), always: a potential stands still at the wrong one
+        counterexample  d = 2 and losses (0, 1), always: a potential never leaves the wrong expert
         policies        recommendation: see below
         table           an array (T, d), or a CSV or parquet file of numbers, a row for each round
         ==============  ============================================================================
 
-        **Policies.** Each expert is a ranker of the items a user is shown; she loses 1 if her first
-        is not what the user clicks on. One click answers for all policies at once, so off-line
-        evaluation of candidate recommenders has full information, and following the best one
-        privately hides every user's click. It can show what privacy costs when a recommender is
-        chosen among candidates. It cannot show that recommending changes clicks: the user answers
-        the slate, not the order it is shown in, and users are synthetic
-        (`dpbandit.envs.experts.advice` has the model). The best policy knows everybody's
-        favourite but for a share `best_loss` of users, who click at random.
+        **Policies.** Each expert ranks the items shown to a user, and loses 1 if the user does not
+        click on its first item. One click determines the losses of all policies, so off-line
+        evaluation of candidate recommenders has full information, and an agent that follows the
+        best one privately hides every user's click. The problem measures the cost of privacy when
+        a recommender is chosen among candidates, not the effect of recommendations on clicks: a
+        click does not depend on the order of the items, and users are synthetic
+        (`dpbandit.envs.experts.advice.Policies`). The best policy ranks the favourite first, but a
+        share `best_loss` of users clicks at random.
 
     Action space:
         `Discrete(d)`: the expert to follow.
 
     Observation space:
-        `Box(0, 1)`, shape (d,): the losses of the round before (of the last one told, where there
-        is a delay), zeros at the start.
+        `Box(0, 1)`, shape (d,): the losses that were observed last, zeros at the start.
 
     Rewards:
         Minus the loss of the expert that was followed, in [-1, 0].
 
     Starting state:
-        The first round; who is the best expert is drawn anew (in a shared table of coins she is 0).
+        The first round; the best expert is drawn anew (in a shared bernoulli table it is expert 0).
 
     Arguments:
-        * `kind`: see the table. `n_actions`: d; None: 16, or as many as the kind or the table has.
+        * `kind`: see the table. `n_actions`: d; None: 16, or the number that the kind or the table
+          has.
         * `best_loss`, `other_loss`: mean losses (bernoulli, small-loss up to 1/2, switching);
-          `best_loss` also the share of whims (policies).
+          `best_loss` is also the share of random clicks (policies).
         * `switches`: changes of the best expert (switching).
-        * `tail`: rounds of news at the end (lower-bound); None: floor(ln d / `epsilon`) + 1.
-          `epsilon`: of the agents the bound is about.
+        * `tail`: last rounds, with losses (lower-bound); None: floor(ln d / `epsilon`) + 1.
+          `epsilon`: privacy budget of the agents that the lower bound holds for.
         * `table`: the array, or the path of a .csv, .csv.gz or .parquet file (table).
-        * `shared_table`: all replicas meet the same losses, so that only the agents' coins differ,
-          drawn by `numpy.random.default_rng(table_seed)`: for bernoulli `random((T, d)) < p`, for
-          halving its `permutation(d)`.
-        * `horizon`: rounds. `delay`: rounds until losses are told; 0 before.
+        * `shared_table`: True if all replicas have the same losses, so that only the agents'
+          randomness differs; drawn by `numpy.random.default_rng(table_seed)`: for bernoulli
+          `random((T, d)) < p`, for halving its `permutation(d)`.
+        * `horizon`: rounds. `delay`: rounds until losses are observed; 0 before.
     """
 
     kind: str = "bernoulli"
@@ -412,7 +412,7 @@ class Experts(ExpertsProblem):
     delay: int = 0
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, KINDS)
+        one_of("kind", self.kind, LOSS_KINDS)
         whole("horizon", self.horizon, 1, MOST_ROUNDS)
         flag("shared_table", self.shared_table)
         whole("table_seed", self.table_seed, 0)
@@ -437,16 +437,16 @@ class Experts(ExpertsProblem):
             raise InputError(f"Expected horizon={self.horizon} to hold the tail of {self._tail}.")
 
     def _experts(self) -> int:
-        """d, checked against what the kind allows."""
-        given: int | None = 2 if self.kind == "counterexample" else None
+        """Return d, after checking it against the kind and the table."""
+        fixed: int | None = 2 if self.kind == "counterexample" else None
         if self._losses is not None:
-            length, given = self._losses.shape
+            length, fixed = self._losses.shape
             if self.horizon > length:
                 raise InputError(f"Expected horizon={self.horizon} <= {length}, the table's rows.")
-        d = self.n_actions if self.n_actions is not None else given or _MANY
+        d = self.n_actions if self.n_actions is not None else fixed or _DEFAULT_EXPERTS
         whole("n_actions", d, 1, MOST_ACTIONS)
-        if given not in (None, d):
-            raise InputError(f"Expected n_actions={d} to be {given}, as the losses have it.")
+        if fixed not in (None, d):
+            raise InputError(f"Expected n_actions={d} to be {fixed}, the number of the losses.")
         if self.kind == "halving" and d & (d - 1):
             raise InputError(f"Expected n_actions={d} to be a power of 2 for halving.")
         return d
@@ -479,7 +479,7 @@ class Experts(ExpertsProblem):
 
 
 def losses_of(table: Any) -> Floats:
-    """A user's table as an array (T, d); raises `InputError` unless all are losses in [0, 1]."""
+    """Read a table of losses (T, d); raise `InputError` unless all are in [0, 1]."""
     named = f"table={table!r}" if isinstance(table, str | PathLike) else "table"
     try:
         losses = matrix_at(table) if isinstance(table, str | PathLike) else reals(table)

@@ -1,4 +1,4 @@
-"""Independent users and their law P: its risk F(theta) = E f(theta; z), and its best point theta*.
+"""Independent users and their law P, with risk F(theta) = E f(theta; z) and minimiser theta*.
 
 Features are normal vectors scaled to l_q length 1. Answers follow the score m = <x, theta_0>::
 
@@ -6,9 +6,9 @@ Features are normal vectors scaled to l_q length 1. Answers follow the score m =
     logistic    P(y = 1) = 1 / (1 + exp(-m)), else y = -1
     quantile    y = m + e,  e of two half-normals, truncated, P(e <= 0) = level
 
-with `|e| <= bound - |theta_0|_p` (`HalfNormals`): then `|y| <= bound`, and theta_0 is the best
-point exactly, for the mean, logit or level-quantile of y given x is <x, theta_0>. A share of users
-gives an outlier instead: -y ("flip"), or by a fair coin +bound or -bound ("coin").
+with `|e| <= bound - |theta_0|_p` (`HalfNormals`), so that `|y| <= bound`. theta_0 is the minimiser
+exactly, as the mean, logit or level-quantile of y given x is <x, theta_0>. A share of users gives
+an outlier instead: -y ("flip"), or by a fair coin +bound or -bound ("coin").
 """
 
 from abc import ABC, abstractmethod
@@ -28,10 +28,10 @@ from dpbandit.specs import second_moment
 
 @dataclass(frozen=True)
 class HalfNormals:
-    """e = -h with probability `level`, else +h; h = `scale |g|` given h <= room, g standard normal.
+    """Law of e = -h with probability `level`, else +h; h is `scale |g|` given h <= room.
 
-    So P(e <= 0) = level and `|e| <= room`; with level 1/2 it is a normal law, truncated. It has no
-    atoms but at scale 0, where e = 0.
+    g is standard normal. So P(e <= 0) = level and `|e| <= room`; with level 1/2 e is a truncated
+    normal. The law has no atoms, except at scale 0, where e = 0.
     """
 
     scale: float
@@ -49,30 +49,30 @@ class HalfNormals:
 
     @cached_property
     def mean(self) -> float:
-        """E e."""
+        """Mean of the noise, E e."""
         return self.room - float(self.short(np.array(self.room)))
 
     @cached_property
     def square(self) -> float:
-        """E e^2 = E h^2."""
+        """Second moment of the noise, E e^2 = E h^2."""
         if self.scale == 0:
             return 0.0
         a = self.room / self.scale
         return self.scale**2 * (1 - 2 * a * exp(-a * a / 2) / sqrt(2 * pi) / self._within)
 
     def below(self, t: Floats) -> Floats:
-        """P(e <= t)."""
+        """Return P(e <= t)."""
         tail, level = self._half(np.abs(t)), self.level
         return np.where(t < 0, level * (1 - tail), level + (1 - level) * tail)
 
     def density(self, t: Floats) -> Floats:
-        """At t; at 0 that to the right."""
+        """Return the density of e at t; at 0, where it jumps, the limit from the right."""
         bell = np.exp(-((t / self.scale) ** 2) / 2) * 2 / sqrt(2 * pi) / (self.scale * self._within)
         side = np.where(t < 0, self.level, 1 - self.level)
         return np.where(np.abs(t) < self.room, side * bell, 0.0)
 
     def short(self, t: Floats) -> Floats:
-        """E (t - e)^+, the integral of `below` up to t."""
+        """Return E (t - e)^+, the integral of `below` up to t."""
         size, room, level = np.abs(t), np.array(self.room), self.level
         area, whole = self._half_area(size), room - self._half_area(room)
         right = level * (whole + t) + (1 - level) * area
@@ -80,15 +80,15 @@ class HalfNormals:
 
     @cached_property
     def _within(self) -> float:
-        """`P(scale |g| <= room)`."""
+        """Probability of the truncation, `P(scale |g| <= room)`."""
         return float(1 - 2 * ndtr(-self.room / self.scale))
 
     def _half(self, size: Floats) -> Floats:
-        """P(h <= size)."""
+        """Return P(h <= size)."""
         return np.minimum((1 - 2 * ndtr(-size / self.scale)) / self._within, 1.0)
 
     def _half_area(self, size: Floats) -> Floats:
-        """The integral of `_half` from 0."""
+        """Return the integral of `_half` from 0 to `size`."""
         v = np.minimum(size, self.room) / self.scale
         bell = (np.exp(-(v**2) / 2) - 1) * 2 / sqrt(2 * pi)
         inside = self.scale * (v * (1 - 2 * ndtr(-v)) + bell) / self._within
@@ -99,16 +99,16 @@ _PUBLIC_USERS = 1 << 14
 
 
 class Features:
-    """`x = g / |g|_q`, g ~ N(0, I): sign-symmetric and exchangeable, so E x x' = s I.
+    """Features `x = g / |g|_q`, g ~ N(0, I): sign-symmetric and exchangeable, so E x x' = s I.
 
-    A hair shorter, so that nobody who clips to length 1 finds rounding to clip.
+    They are shorter than 1 by 1e-15, so that clipping to length 1 never changes them.
     """
 
     def __init__(self, streams: Streams, dim: int, order: float) -> None:
         self._normals, self._order = streams.normals("features", dim), order
 
     def take(self, count: int) -> Floats:
-        """The next users', (count, R, N)."""
+        """Draw features of the next `count` users, (count, R, N)."""
         g = self._normals.take(count)
         g /= norms(g, self._order) * (1 + 1e-15)
         return g
@@ -116,7 +116,7 @@ class Features:
 
 @cache
 def public_features(dim: int, order: float) -> Floats:
-    """The features of 16,384 users that are always the same, (n, N): read only."""
+    """Return features of 16,384 fixed, public users, (n, N), read-only."""
     x = Features(Streams([0]), dim, order).take(_PUBLIC_USERS)[:, 0]
     x.flags.writeable = False
     return x
@@ -127,10 +127,10 @@ Outliers: TypeAlias = Literal["flip", "coin"]
 
 @dataclass(frozen=True, kw_only=True)
 class Answers(ABC):
-    """The law of answers given scores; subclasses say what an honest one is."""
+    """Law of answers given scores; subclasses define answers that are no outliers."""
 
     contamination: float = 0.0
-    """the share of outliers, in [0, 1/2]"""
+    """share of outliers, in [0, 1/2]"""
     outliers: Outliers = "flip"
 
     def __post_init__(self) -> None:
@@ -140,10 +140,10 @@ class Answers(ABC):
     @property
     @abstractmethod
     def bound(self) -> float:
-        """The largest `|y|`."""
+        """Largest absolute value of an answer, `|y|`."""
 
     def responses(self, m: Floats, noise: Floats, uniforms: Floats) -> Floats:
-        """Answers of users with scores m; `noise` and `uniforms` uniform, all of one shape."""
+        """Return answers to scores m from uniforms for noise and outliers, all of one shape."""
         y = self._honest(m, noise)
         if not self.contamination:
             return y
@@ -158,7 +158,7 @@ class Answers(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearAnswers(Answers):
-    """m + e: the mean of y given x is `attenuation` times m, outliers included."""
+    """Answers y = m + e; the mean of y given x is `attenuation` times m, outliers included."""
 
     loss: Regression
     noise: HalfNormals
@@ -169,11 +169,11 @@ class LinearAnswers(Answers):
 
     @property
     def attenuation(self) -> float:
-        """1 without outliers; flips count twice."""
+        """Ratio of E[y | x] to the score m; 1 without outliers, less two shares with flips."""
         return 1 - self.contamination * (2 if self.outliers == "flip" else 1)
 
     def square(self, m_square: Floats) -> Floats:
-        """E y^2 given E m^2."""
+        """Return E y^2, given `m_square` = E m^2."""
         coins = self.contamination if self.outliers == "coin" else 0.0
         return (1 - coins) * (m_square + self.noise.square) + coins * self.bound**2
 
@@ -182,24 +182,24 @@ class LinearAnswers(Answers):
 
 
 class Scored(Answers):
-    """Answers whose loss has a closed form on average, given the score."""
+    """Answers whose expected loss, given the score, has a closed form."""
 
     @abstractmethod
     def risk(self, u: Floats, m: Floats) -> Floats:
-        """E phi(u, y) given the score m."""
+        """Return the expected loss E phi(u, y) of predictions u, given scores m."""
 
     @abstractmethod
     def slope(self, u: Floats, m: Floats) -> Floats:
-        """Its derivative in u, a subgradient at least."""
+        """Return the derivative of `risk` in u, or a subgradient."""
 
     @abstractmethod
     def bend(self, u: Floats, m: Floats) -> Floats:
-        """Its second derivative in u."""
+        """Return the second derivative of `risk` in u."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticAnswers(Scored):
-    """+-1 with log-odds m."""
+    """Answers 1 with log-odds m, else -1."""
 
     loss: LogisticRegression
 
@@ -226,7 +226,7 @@ class LogisticAnswers(Scored):
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileAnswers(Scored):
-    """m + e, e with a level-quantile of 0."""
+    """Answers y = m + e, where the level-quantile of the noise e is 0."""
 
     loss: QuantileRegression
     noise: HalfNormals
@@ -236,7 +236,7 @@ class QuantileAnswers(Scored):
         return self.loss.bound
 
     def risk(self, u: Floats, m: Floats) -> Floats:
-        # level (E y - u) + E (u - y)^+
+        # E of the pinball loss is level (E y - u) + E (u - y)^+
         c, b, e = self.contamination, self.bound, self.noise
         if self.outliers == "flip":
             other, others = e.short(-u - m) + e.mean + m + u, -(m + e.mean)
@@ -246,7 +246,7 @@ class QuantileAnswers(Scored):
         return self.loss.level * (average - u) + (1 - c) * e.short(u - m) + c * other
 
     def slope(self, u: Floats, m: Floats) -> Floats:
-        # P(y <= u) - level
+        # the derivative is P(y <= u) - level
         c, b = self.contamination, self.bound
         if self.outliers == "flip":
             other = 1 - self.noise.below(-u - m)
@@ -264,24 +264,24 @@ class QuantileAnswers(Scored):
 
 
 class Population(ABC):
-    """One law for each of R replicas."""
+    """Law of users in each of R replicas, with its risk and minimiser."""
 
     minimiser: Floats
-    """theta*, (R, N)"""
+    """theta*, the minimiser of the risk, (R, N)"""
 
     @abstractmethod
     def risk(self, theta: Floats) -> Floats:
-        """F(theta), (R, N) -> (R,)."""
+        """Return the risk F(theta), (R, N) -> (R,)."""
 
     def excess(self, theta: Floats) -> Floats:
-        """F(theta) - F(theta*), (R, N) -> (R,)."""
+        """Return the excess risk F(theta) - F(theta*), (R, N) -> (R,)."""
         return self.risk(theta) - self.risk(self.minimiser)
 
 
 class Isotropic(Population):
-    """Squares, with E x x' = s I and E [y | x] = kept <x, theta_0>: all of it in closed form.
+    """Squared loss with E x x' = s I and E[y | x] = a <x, theta_0>, a = `attenuation`: closed form.
 
-    theta* = E [y x] / s = kept theta_0, F(theta) - F(theta*) = `s |theta - theta*|_2^2`.
+    theta* = E[y x] / s = a theta_0, F(theta) - F(theta*) = `s |theta - theta*|_2^2`.
     """
 
     def __init__(self, answers: LinearAnswers, truth: Floats) -> None:
@@ -300,10 +300,10 @@ class Isotropic(Population):
 
 
 class Averaged(Population):
-    """Risks given the score in closed form, averaged over 16,384 public users' features.
+    """Average over 16,384 public users' features of the risk given the score, in closed form.
 
-    So F - F(theta*) is known up to some 1 % of itself. Without outliers theta* = theta_0, exactly;
-    with them it is the minimiser over these public users, to a certified gap (`DataSum`).
+    The relative error of F - F(theta*) is about 1 %. Without outliers theta* = theta_0 exactly;
+    with outliers it is the minimiser over these public users, to a certified gap (`DataSum`).
     """
 
     def __init__(self, answers: Scored, loss: Regression, truth: Floats) -> None:
@@ -320,7 +320,7 @@ class Averaged(Population):
 
 
 class _PublicRisk:
-    """The mean risk of one truth, as a loss with a single datum for `DataSum`."""
+    """Mean risk of one replica's truth, as a loss with a single datum for `DataSum`."""
 
     def __init__(self, answers: Scored, loss: Regression, x: Floats, truth: Floats) -> None:
         self._answers, self._x, self._m = answers, x, np.matvec(x, truth)
@@ -329,13 +329,13 @@ class _PublicRisk:
 
     @cached_property
     def minimiser(self) -> Floats:
-        """(N,)."""
+        """Minimiser of the mean risk, (N,)."""
         sums = DataSum(self, 1, ())
         sums.add(np.zeros(1))
         return sums.best()[0][0]
 
     def smoothed(self, x: Floats, data: Floats, mu: Floats) -> Smoothed:
-        # Nothing to smooth: atoms of answers are far from the best point
+        # no smoothing needed: atoms of answers are far from the best point
         u, answers = np.matvec(self._x, x[0]), self._answers
         value, slope = answers.risk(u, self._m).mean(), answers.slope(u, self._m) / len(u)
         weighted = self._x * (answers.bend(u, self._m) / len(u))[:, None]
@@ -349,7 +349,7 @@ class _PublicRisk:
 
 
 class Table(Population):
-    """The empirical law of a table: users are its rows, drawn with replacement.
+    """Empirical law of a table, whose rows are drawn with replacement as users.
 
     theta* is the minimiser of the mean loss over the domain, to a certified gap.
     """
@@ -358,12 +358,11 @@ class Table(Population):
         self._loss, self._rows, self.minimiser = loss, rows, minimiser
 
     def risk(self, theta: Floats) -> Floats:
-        # Risk of points: the mean over all rows
         return self._loss.value(theta[:, None], self._rows).mean(axis=1)
 
 
 def best_of_rows(loss: Loss, rows: Floats) -> Floats:
-    """The minimiser (N,) of the mean loss over `rows`, `(n, *datum_shape)`."""
+    """Return the minimiser (N,) of the mean loss over `rows`, `(n, *datum_shape)`."""
     comparator = loss.comparator(1)
     for row in rows:
         comparator.add(row[None])

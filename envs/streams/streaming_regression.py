@@ -1,7 +1,7 @@
 """Streams of independent users for stochastic convex optimisation in l_p geometry.
 
-Users have features and answers, or are rows of a table; the parameter behind their answers is
-dense, sparse, random, or any point of the ball.
+Users have features and answers, or are rows of a table; the parameter theta_0 of the law of answers
+is dense, sparse, random, or any point of the ball.
 """
 
 from abc import abstractmethod
@@ -47,17 +47,17 @@ from dpbandit.losses.predictions import Regression
 from dpbandit.specs import StreamSpec
 
 _TEST_BLOCK = 64
-"""Test users drawn and added up at once, for each replica."""
+"""Number of test users that are drawn and summed at once, in each replica"""
 
 
 class StreamProblem(ConvexProblem):
-    """A convex problem whose data are independent and of one law P, possibly random, a replica.
+    """A convex problem whose data are independent draws of a law P, one for each replica.
 
-    Subclasses set `spec`, and in `_law` say what the law is and who draws users of it. A round's
-    regret is f(theta_t; z_t) - f(theta*; z_t), on average F(theta_t) - F(theta*).
+    Subclasses set `spec`, and return the law and a sampler of users in `_law`. A round's regret is
+    f(theta_t; z_t) - f(theta*; z_t), whose mean is F(theta_t) - F(theta*).
 
-    For studies there is F itself: `risk`, `excess_risk`, `population_minimiser`, and
-    `suboptimality` on fresh users. Agents must not ask.
+    For studies, not for agents, there are `risk` (F), `excess_risk`, `population_minimiser`, and
+    `suboptimality` on fresh users.
     """
 
     spec: StreamSpec
@@ -80,27 +80,28 @@ class StreamProblem(ConvexProblem):
         return self._population.minimiser.copy()
 
     def hindsight(self) -> Floats:
-        # 0, (R,): the comparator is the law's, not that of the users who came
+        # the comparator is theta*, of the law, not the best point for the episode's users
         return np.zeros(len(self._population.minimiser))
 
     @property
     def population_minimiser(self) -> Floats:
-        """theta*, (R, N); see `dpbandit.envs.streams.populations` how exact."""
+        """theta*, (R, N); `dpbandit.envs.streams.populations` states its error."""
         return self.best_fixed()
 
     def risk(self, theta: Floats) -> Floats:
-        """F(theta), (R, N) -> (R,)."""
+        """Return the risk F(theta), (R, N) -> (R,)."""
         return self._population.risk(theta)
 
     def excess_risk(self, theta: Floats) -> Floats:
-        """F(theta) - F(theta*), (R, N) -> (R,)."""
+        """Return the excess risk F(theta) - F(theta*), (R, N) -> (R,)."""
         return self._population.excess(theta)
 
     def suboptimality(self, theta: Floats, users: int = 10_000) -> Floats:
-        """(F_n(theta) - F_n(theta*)) / (F_n(0) - F_n(theta*)), F_n the mean over n fresh `users`.
+        """Return the relative excess loss of theta on n fresh `users`, (R, N) -> (R,).
 
-        0 at theta*, 1 at the origin; (R, N) -> (R,). The test users are drawn from the replica's
-        own stream and are no users of the episode; each call draws new ones.
+        (F_n(theta) - F_n(theta*)) / (F_n(0) - F_n(theta*)), F_n the mean loss: 0 at theta*, 1 at
+        the origin. Test users come from each replica's own stream and are not users of the episode;
+        each call draws new ones.
         """
         whole("users", users, 1)
         best = self._population.minimiser
@@ -115,7 +116,7 @@ class StreamProblem(ConvexProblem):
 
 
 class Regressed:
-    """`x = g / |g|_q`, y by the law of answers given <x, theta_0>."""
+    """Sampler of users with features `x = g / |g|_q` and answers y to the scores <x, theta_0>."""
 
     def __init__(self, loss: Regression, answers: Answers, truth: Floats, streams: Streams) -> None:
         self._answers, self._truth = answers, truth
@@ -126,7 +127,7 @@ class Regressed:
         )
 
     def __call__(self, directions: Floats) -> Floats:
-        """The next users, (n, R, N + 1), as many as there are directions."""
+        """Draw the next users (x, y), one for each of n `directions`, (n, R, N + 1)."""
         count = len(directions)
         x = self._features.take(count)
         m, noise, uniforms = (
@@ -139,30 +140,30 @@ class Regressed:
 
 
 class Resampled:
-    """Rows of a table, with replacement."""
+    """Sampler of users that are rows of a table, drawn with replacement."""
 
     def __init__(self, rows: Floats, streams: Streams) -> None:
         self._rows, self._uniforms = rows, streams.uniforms("rows")
 
     def __call__(self, directions: Floats) -> Floats:
-        """The next users, (n, R, N + 1), as many as there are directions."""
-        which = (self._uniforms.take(len(directions)) * len(self._rows)).astype(np.int64)
-        return self._rows[which]
+        """Draw the next users (x, y), one for each of n `directions`, (n, R, N + 1)."""
+        row = (self._uniforms.take(len(directions)) * len(self._rows)).astype(np.int64)
+        return self._rows[row]
 
 
-WORDS = ("dense", "sparse", "random-sparse", "gaussian")
+TRUTHS = ("dense", "sparse", "random-sparse", "gaussian")
 
 
 @dataclass(frozen=True)
 class Truth:
-    """theta_0, one a replica::
+    """Law of the parameter theta_0 of a replica, a vector or by name::
 
         dense           all entries equal
-        sparse          equal first `sparsity` entries, else 0
-        random-sparse   the same, at random places
+        sparse          equal first `sparsity` entries, others 0
+        random-sparse   `sparsity` equal entries at random places, others 0
         gaussian        a normal vector
 
-    all scaled to l_p length `norm`; or a vector, as it is.
+    Named parameters are scaled to l_p length `norm`.
     """
 
     domain: LpBall
@@ -175,7 +176,7 @@ class Truth:
         if self.norm > self.domain.radius:
             raise InputError(f"Expected norm={self.norm} <= radius={self.domain.radius}.")
         if isinstance(self.theta, str):
-            one_of("theta", self.theta, WORDS)
+            one_of("theta", self.theta, TRUTHS)
             if "sparse" in self.theta:
                 whole("sparsity", self.sparsity, 1, self.domain.dim)
             return
@@ -184,13 +185,13 @@ class Truth:
 
     @property
     def length(self) -> float:
-        """`|theta_0|_p`."""
+        """Length `|theta_0|_p`."""
         if isinstance(self.theta, str):
             return self.norm
         return float(norms(self._vector(), self.domain.p)[0])
 
     def draw(self, streams: Streams) -> Floats:
-        """(R, N)."""
+        """Draw theta_0 for each replica, (R, N)."""
         R, N = len(streams), self.domain.dim
         if not isinstance(self.theta, str):
             return np.tile(self._vector(), (R, 1))
@@ -217,16 +218,16 @@ class StreamingRegression(StreamProblem):
     """Learn a regression from a stream of independent users and release every iterate.
 
     Description:
-        Each round the agent plays a parameter theta in the l_p ball of `radius`; then a user's
-        datum (x, y) is told and costs f(theta; x, y). Users are independent and of one law P, so
-        that there is a risk F(theta) = E f(theta; x, y) and a best parameter theta*. Features have
-        l_q norm at most 1, 1/p + 1/q = 1; losses and their public constants are those of
+        Each round the agent plays a parameter theta in the l_p ball of `radius`; then it observes
+        a user's datum (x, y) and suffers f(theta; x, y). Users are independent draws of one law P,
+        with risk F(theta) = E f(theta; x, y) and minimiser theta*. Features have l_q norm at most
+        1, 1/p + 1/q = 1; losses and their public constants are those of
         `dpbandit.losses.predictions`.
 
         Synthetic users: `x = g / |g|_q` with g ~ N(0, I), and y follows <x, theta_0>:
 
         ========  ========================================  ==================  ===================
-        family    y, honestly                               f, u = <x, theta>   theta*, no outliers
+        family    y, no outlier                             f, u = <x, theta>   theta*, no outliers
         ========  ========================================  ==================  ===================
         linear    <x, theta_0> + e, e normal, stddev noise  (u - y)^2           theta_0
         logistic  1 with log-odds <x, theta_0>, else -1     log(1 + exp(-y u))  theta_0
@@ -234,28 +235,27 @@ class StreamingRegression(StreamProblem):
         ========  ========================================  ==================  ===================
 
         The e of quantiles is `-|noise g|` with probability `level`, else `+|noise g|`, g standard
-        normal. Normals are truncated so that `|e| <= bound - |theta_0|_p`: answers keep within the
-        bound, and theta_0 is the best exactly. With outliers theta* is that of the contaminated
+        normal. Normals are truncated so that `|e| <= bound - |theta_0|_p`: answers are within the
+        bound, and theta_0 is the exact minimiser. With outliers theta* is that of the contaminated
         law: (1 - 2 share) theta_0 (flips) or (1 - share) theta_0 (coins) for the linear family,
         else found numerically on 16,384 public users, to a certified gap. F - F(theta*) is exact
         for the linear family, `s |theta - theta*|_2^2` with s = E x_1^2; for the others it is the
-        average over those public users.
+        average over these public users.
 
         The defaults are a problem of Table 5.1 of Han, Liang, Liang, Wang, Yao and Zhang, "On
         private online convex optimization: optimal algorithms in l_p-geometry and high dimensional
         contextual bandits" (2022); only its answers were not bounded.
 
     Action space:
-        `Box`, shape (dim,), the smallest around the l_p ball. `Problem.step` refuses points outside
-        the ball; the Gymnasium adapters move them to the nearest one inside.
+        `Box`, shape (dim,), the smallest around the l_p ball. `Problem.step` raises `InputError`
+        for points outside the ball; the Gymnasium adapters project them onto it.
 
     Observation space:
-        `Box`, shape (dim + 1,): the datum (x, y) of the round before (of the last one told, where
-        there is a delay), zeros at the start.
+        `Box`, shape (dim + 1,): the datum (x, y) that was observed last, zeros at the start.
 
     Rewards:
-        -f(theta; x, y). Regret of a round: f(theta; x, y) - f(theta*; x, y), the excess risk on
-        average and negative for some users.
+        -f(theta; x, y). Regret of a round: f(theta; x, y) - f(theta*; x, y), whose mean is the
+        excess risk; it is negative for some users.
 
     Starting state:
         The first user; a random theta_0 is drawn anew.
@@ -271,14 +271,13 @@ class StreamingRegression(StreamProblem):
         * `noise`: see the table; at most 1,000 `(bound - |theta_0|_p)`. `contamination`: the share
           of outliers, at most 1/2; `outliers`: `"flip"`, -y in place of y, or `"coin"`, +bound or
           -bound.
-        * `data`: real users in place of synthetic ones and of `dim`, `theta`, `norm`, `sparsity`,
-          `noise` and `contamination`; drawn with replacement, so that P is the empirical law, F
-          known and theta* its minimiser over the ball, to a certified gap. Features are scaled down
-          to l_q norm 1 where they are longer, answers are +-1. `"oj"`: Minute Maid against Citrus
-          Hill, from both prices, loyalty and a constant (1,070 purchases, see
-          `envs/data/README.md`). `"digits"`: `digit` against the rest from 64 pixels (1,797 images;
-          needs scikit-learn, which has them).
-        * `horizon`: rounds. `delay`: rounds until a datum is told; zeros before.
+        * `data`: real users in place of synthetic ones (and of `dim`, `theta`, `norm`, `sparsity`,
+          `noise` and `contamination`), drawn with replacement: P is the empirical law, and theta*
+          its minimiser over the ball, to a certified gap. Features longer than l_q norm 1 are
+          scaled down to 1, answers are +-1. `"oj"`: Minute Maid against Citrus Hill, from both
+          prices, loyalty and a constant (1,070 purchases, see `envs/data/README.md`). `"digits"`:
+          `digit` against the rest from 64 pixels (1,797 images; needs scikit-learn).
+        * `horizon`: rounds. `delay`: rounds until a datum is observed; zeros before.
     """
 
     family: Family | None = None
@@ -308,7 +307,7 @@ class StreamingRegression(StreamProblem):
         whole("sparsity", self.sparsity, 1)
         whole("digit", self.digit, 0, 9)
         if self.data is not None:
-            self._refuse_what_data_replace()
+            self._refuse_synthetic_settings()
             self.dim = _table(self.data, self.digit).shape[1] - 1
         p = float(self.p) if isinstance(self.p, str) and self.p == "inf" else self.p
         ball = LpBall(self.dim, p, self.radius)
@@ -348,7 +347,7 @@ class StreamingRegression(StreamProblem):
         room = self.bound - length
         if not room > 0:
             raise InputError(f"Expected bound={self.bound} above the l_p length {length} of theta.")
-        inside("noise", self.noise, 0, _WIDEST * room, ends=True)
+        inside("noise", self.noise, 0, _MAX_NOISE_RATIO * room, ends=True)
         if isinstance(loss, QuantileRegression):
             positive("noise", self.noise)
             halves = HalfNormals(self.noise, room, self.level)
@@ -356,7 +355,7 @@ class StreamingRegression(StreamProblem):
         normal = HalfNormals(self.noise, room)
         return LinearAnswers(loss=loss, noise=normal, contamination=share, outliers=kind)
 
-    def _refuse_what_data_replace(self) -> None:
+    def _refuse_synthetic_settings(self) -> None:
         for field in fields(StreamingRegression):
             value, usual = getattr(self, field.name), cast(Any, field.default)
             if field.name in _SYNTHETIC and not np.array_equal(value, usual):
@@ -366,8 +365,8 @@ class StreamingRegression(StreamProblem):
                 )
 
 
-_WIDEST = 1000
-"""Noise wider than that, over the room it is cut to, is uniform; its mean square is rounding."""
+_MAX_NOISE_RATIO = 1000
+"""Largest noise over its bound; wider noise is uniform, and its mean square lost to rounding"""
 _SYNTHETIC = ("dim", "theta", "norm", "sparsity", "noise", "contamination", "outliers")
 
 

@@ -13,7 +13,7 @@ from dpbandit.agents import FollowTheLeader, Hedge, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Arms, Experts
 from dpbandit.envs.arms.arms import MEANS
-from dpbandit.envs.experts.advice import KINDS, Policies, TableStreams
+from dpbandit.envs.experts.advice import LOSS_KINDS, Policies, TableStreams
 from dpbandit.testing.checks import check_problem
 from tests.each import each, refused
 
@@ -63,7 +63,7 @@ def test_reference_tables(T, d, p0, best, uniform):
 
 
 @each("shared", [False, True])
-@each("kind", KINDS)
+@each("kind", LOSS_KINDS)
 def test_blocks_change_no_value(kind, shared, monkeypatch):
     """Property: read row by row, in blocks of 40 numbers, or at once: the same losses."""
     whole, _ = met(make(kind, horizon=60, shared_table=shared), 60)
@@ -74,7 +74,7 @@ def test_blocks_change_no_value(kind, shared, monkeypatch):
         np.testing.assert_array_equal(again, whole)
 
 
-@each("kind", KINDS)
+@each("kind", LOSS_KINDS)
 def test_regret_is_what_a_table_says(kind):
     """Oracle: sums over the whole table; nobody can write on what she is shown, and a replica alone
     is shown the same."""

@@ -17,7 +17,7 @@ from dpbandit.envs.streams.populations import (
     LogisticAnswers,
     QuantileAnswers,
 )
-from dpbandit.envs.streams.streaming_regression import WORDS, Truth
+from dpbandit.envs.streams.streaming_regression import TRUTHS, Truth
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.specs.models import second_moment
 from tests.each import each, refused
@@ -306,7 +306,7 @@ def test_moments_of_linear_answers(spoilt, noise):
     assert (drawn(noiseless, m, 9) == m).all()
 
 
-@each("theta", [*WORDS, (0.5, -0.25, 0.0)])
+@each("theta", [*TRUTHS, (0.5, -0.25, 0.0)])
 def test_truths(theta):
     """Of the length asked for, in the ball; random ones differ between replicas."""
     truth = Truth(BALL, theta, norm=1.7, sparsity=2)
