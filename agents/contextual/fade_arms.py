@@ -344,7 +344,7 @@ class ResidualLaw:
 
     @property
     def share(self) -> Floats:
-        """Share of directions in the next batch, (R,), 0 while the level is too uncertain, else 1."""
+        """Share of directions in the next batch, (R,), 1, or 0 while the level is uncertain."""
         return 1.0 * (self._variance <= self.estimate**2)
 
     @property
