@@ -347,7 +347,7 @@ SAID = {
 UNRECORDED = {
     "--estimators ips": "divide by recorded propensities",
     "--intervals betting": "no interval is exact",
-    "--adaptive": "change from row to row",
+    "--adaptive": "change by row",
     "--gammas much": "--gammas=much to be numbers",
     "--feature x0=-1:1 --q x0": "models of their own",
 }
