@@ -32,12 +32,8 @@ from dpbandit.offline.unrecorded import assess
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}
-_ESTIMATORS_WITH = {
-    "clip": _CLIPPED,
-    "shrinkage": {"dros"},
-    "sort": {"mips"},
-    "probabilities": {"mips"},
-}
+_ESTIMATORS_WITH = {"clip": _CLIPPED, "shrinkage": {"dros"}}
+_ESTIMATORS_WITH |= {"sort": {"mips"}, "probabilities": {"mips"}}
 """Estimators that need an option, by its name."""
 
 
@@ -224,17 +220,13 @@ def evaluate(
     answer, saved = evaluated(law, log, requested or None, **options), Saved()
     if out is not None:
         saved.write(f"Written to {out}.", _write_table, out, answer)
-    printed = Table(title=str(log))
-    printed_columns = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
-    for column in printed_columns:
-        printed.add_column(
-            column, justify="left" if column in ("estimator", "interval") else "right"
-        )
+    grid = Table(title=str(log))
+    keys = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
+    for key in keys:
+        grid.add_column(key, justify="left" if key in ("estimator", "interval") else "right")
     for row in answer.to_dict("records"):
-        printed.add_row(
-            *(v if isinstance(v := row[c], str) else rounded(v, 4) for c in printed_columns)
-        )
-    screen().print(printed)
+        grid.add_row(*(v if isinstance(v := row[c], str) else rounded(v, 4) for c in keys))
+    screen().print(grid)
     for row in answer.to_dict("records"):
         for note in (row["refused"], row["note"]):
             if note:

@@ -108,10 +108,7 @@ class ProblemRuns(NamedTuple):
 
 
 def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
-    """Split results by problem, sorted by the first of its runs in `order`, a list of keys.
-
-    Problems without a run in `order` come last, by name.
-    """
+    """Split results by problem, sorted by the first of its runs in `order` (keys), then by name."""
     places = {key: place for place, key in enumerate(order)}
     first: dict[str, int] = {}
     for run in results.runs:
@@ -207,8 +204,7 @@ def _frontier(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
         lines.setdefault(Look.of(run), []).append(run)
     several = len({look.delta for look in lines}) > 1
     fronts = [
-        Front(_name(same[0], delta=several), same, looks[look])
-        for look, same in sorted(lines.items())
+        Front(_name(same[0], delta=several), same, looks[k]) for k, same in sorted(lines.items())
     ]
     levels = [(label(run), final(run)) for run in filterfalse(placed, runs)]
     with drawn(path, title) as axes:
@@ -289,16 +285,8 @@ def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
 
 BASELINES = ("Uniform", "BestFixed")
 """Names of the agents that play at random, and the best fixed action in hindsight."""
-_HEADLINE_COLUMNS = [
-    "problem",
-    "agent",
-    "horizon",
-    "regret",
-    "se",
-    "claimed_epsilon",
-    "certified_epsilon",
-]
-_HEADLINE_COLUMNS += ["delta", "difference", "low", "high", "baseline"]
+_HEADLINE_COLUMNS = ["problem", "agent", "horizon", "regret", "se", "claimed_epsilon"]
+_HEADLINE_COLUMNS += ["certified_epsilon", "delta", "difference", "low", "high", "baseline"]
 
 
 def headline(problem: ProblemRuns) -> "pd.DataFrame":

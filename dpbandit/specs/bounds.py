@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from dpbandit.base import Bools, Floats, InputError, Ints, inside
-from dpbandit.specs.protocols import BOUND_TOLERANCE, Spec, Step
+from dpbandit.specs.protocols import BOUND_SLACK, Spec, Step
 
 CLIPPED = (
     "clipped: the share of rounds whose context, datum or reward lay beyond the bounds that agents "
@@ -208,7 +208,7 @@ def scaled(
     Raises `InputError` if more than a share `most_outside` of rows is clipped, and warns if fewer
     are; does neither if that is None.
     """
-    room = BOUND_TOLERANCE * (high - low)
+    room = BOUND_SLACK * (high - low)
     out = np.logical_or(x < low - room, x > high + room)
     onto = 2 * ((x.clip(low, high) - low) / (high - low)) - 1
     if most_outside is None:

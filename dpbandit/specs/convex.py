@@ -13,7 +13,7 @@ from dpbandit.losses.decisions import Linear
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.notion import ALL_ACTIONS, Covered
 from dpbandit.specs.protocols import (
-    BOUND_TOLERANCE,
+    BOUND_SLACK,
     Bound,
     Numbered,
     Spec,
@@ -104,7 +104,7 @@ class ConvexSpec(Spec):
             return away.reshape(*data.shape[:2], -1).max(axis=-1)
 
         words = "data", f"off what is admissible for {loss}", "scale or clip them"
-        most = BOUND_TOLERANCE * loss.datum_bound
+        most = BOUND_SLACK * loss.datum_bound
         return [*super().bounds(), Bound(datum_of, loss.datum_shape, distances, 0.0, most, *words)]
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
@@ -187,6 +187,6 @@ class ExpertsSpec(Numbered, Spec):
             low, high = losses.min(axis=-1), losses.max(axis=-1)
             return np.where(high - 1 > -low, high, low)
 
-        low, high = -BOUND_TOLERANCE, 1 + BOUND_TOLERANCE
+        low, high = -BOUND_SLACK, 1 + BOUND_SLACK
         words = "losses", "outside [0, 1]", "scale or clip them"
         return [*super().bounds(), Bound(datum_of, self.datum_shape, farthest, low, high, *words)]

@@ -97,10 +97,7 @@ class Catalogue:
         return self._refilled
 
     def vectors(self, lists: Ints, clock: int | None = None) -> Floats:
-        """Return vectors (R, m, q) of the items on lists (R, m), as of now or of one refill ago.
-
-        `clock` is the number of refills when the lists were made.
-        """
+        """Return vectors (R, m, q) of items on lists (R, m) as `clock` refills after the start."""
         items = self.items
         replica = rows(len(lists))[:, None] if len(items) == len(lists) else 0
         found: Floats = items[replica, lists]

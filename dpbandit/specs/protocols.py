@@ -115,7 +115,7 @@ Masks: TypeAlias = Literal["none", "public", "user"]
 """Owner of a round's mask of available actions; "none" if all actions are always available."""
 
 
-BOUND_TOLERANCE = 1e-6
+BOUND_SLACK = 1e-6
 """Relative excess over a bound that is ignored, as contexts of norm 1 may come as float32."""
 
 
@@ -324,7 +324,7 @@ class Spec:
     def bounds(self) -> list[Bound]:
         """Return the public bounds of rewards, and of contexts or data."""
         low, high = self.reward_low, self.reward_high
-        slack = BOUND_TOLERANCE * (high - low)
+        slack = BOUND_SLACK * (high - low)
         where = f"outside reward_low={low:.4g} to reward_high={high:.4g}"
         words = "rewards", where, "say a wider public range, by reward_range="
         return [Bound(_rewards, (), np.positive, low - slack, high + slack, *words)]
@@ -395,10 +395,7 @@ class BanditSpec(Spec):
         return gym.spaces.Box(-bound, bound, self.context_shape, np.float64)
 
     def bounds(self) -> list[Bound]:
-        most, size = (
-            self.context_bound * (1 + BOUND_TOLERANCE),
-            partial(_longest, self.context_order),
-        )
+        most, size = self.context_bound * (1 + BOUND_SLACK), partial(_longest, self.context_order)
         where = (
             f"beyond context_bound={self.context_bound:.4g} in the l_{self.context_order:g} norm"
         )
@@ -495,19 +492,12 @@ class ArmsSpec(ContextualSpec):
 
     def bounds(self) -> list[Bound]:
         words = "contexts", "other than 1 in some coordinate", "choose ContextualSpec"
-        constant = Bound(
-            _contexts,
-            self.context_shape,
-            _distance_from_one,
-            0.0,
-            BOUND_TOLERANCE,
-            *words,
-            delayed=False,
-        )
+        shape, most = self.context_shape, BOUND_SLACK
+        constant = Bound(_contexts, shape, _distance_from_1, 0.0, most, *words, delayed=False)
         return [*super().bounds()[:-1], constant]
 
 
-def _distance_from_one(contexts: Floats) -> Floats:
+def _distance_from_1(contexts: Floats) -> Floats:
     """Return the largest distance of contexts `(n, R, *shape)` from 1, (n, R)."""
     off = np.abs(contexts - 1)
     return np.asarray(off.reshape(*off.shape[:2], -1).max(axis=-1))

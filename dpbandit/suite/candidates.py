@@ -87,9 +87,7 @@ def _candidates(group: Group) -> Iterator[Cell]:
 
 def _names() -> list[str]:
     """Return ids of agents, alone and inside wrappers for other problems, and variants."""
-    some = [
-        one for one in entries() if one.id not in BASELINE_IDS and one.config not in FADE_CLASSES
-    ]
-    ids = [one.id for one in some]
+    known = (one for one in entries() if one.id not in BASELINE_IDS)
+    ids = [one.id for one in known if one.config not in FADE_CLASSES]
     around = [f"{word}:{id}" for word in ("priced", "per-person") for id in ids]
     return [*ids, *around, *suite().variants]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PACKAGE_BEST = "best of ours"
 """Label of the package's best agent on each problem; at epsilon infinity, without privacy."""
-_TEXT_POINTS, _SMALL_POINTS = 13, 11
+_POINTS, _SMALL_POINTS = 13, 11
 """Sizes of text that can be read when eight inches are shown on 400 pixels."""
 _COLOUR_MAP, _DARK_PERCENT = colormaps["cividis"], 58
 """Colours of scores, alike to the colour-blind, and the score below which a cell is dark."""
@@ -104,10 +104,9 @@ def scores_of(submission: Submission) -> pd.DataFrame:
 
 
 def best_of(table: pd.DataFrame, ends: Mapping[str, Ends]) -> pd.DataFrame:
-    """Return rows of the best agent of each problem and epsilon, with its name in `by`.
+    """Return rows `PACKAGE_BEST` with the best agent of each problem and epsilon in `by`.
 
-    All rows have the agent `PACKAGE_BEST`. At infinity it is the agent without privacy with score
-    1.
+    At infinity that is the agent without privacy that has the score 1.
     """
     private = table[(table["certified"] > 0) & (table["epsilon"] < inf) & (table["problem"] != "")]
     top = private.loc[private.groupby(["problem", "epsilon"])["score"].idxmax()]
@@ -135,7 +134,7 @@ def draw_scores(path: Path, table: pd.DataFrame, failed: Failed = MappingProxyTy
     names = [*[*submitted][:_MAX_AGENTS], *ours]
     with figure_style():
         figure = Figure(figsize=(8, 20), layout="constrained")
-        figure.suptitle(_HEADING, x=0.02, ha="left", fontsize=_TEXT_POINTS)
+        figure.suptitle(_HEADING, x=0.02, ha="left", fontsize=_POINTS)
         top, bottom = figure.subplots(2, 1, height_ratios=[1, 0.9])
         _by_agent(top, table, names, failed)
         _bars(bottom, table, names)
@@ -143,10 +142,7 @@ def draw_scores(path: Path, table: pd.DataFrame, failed: Failed = MappingProxyTy
 
 
 def heat_map(
-    axes: "Axes",
-    table: pd.DataFrame,
-    columns: Sequence[tuple[str, float]],
-    size: int = _TEXT_POINTS,
+    axes: "Axes", table: pd.DataFrame, columns: Sequence[tuple[str, float]], size: int = _POINTS
 ) -> None:
     """Draw scores with a row for each problem and a column for each (agent, epsilon)."""
     import seaborn  # not before: slow to import
@@ -180,10 +176,11 @@ def _by_agent(axes: "Axes", table: pd.DataFrame, names: Sequence[str], failed: F
     columns = [
         (name, epsilon)
         for name in names
-        for epsilon in sorted({*_epsilons_of(table, name), *(e for _, e in failed.get(name, ()))})
-        or [inf]
+        for epsilon in sorted(
+            {*_scored(table, name), *(e for _, e in failed.get(name, ()))} or {inf}
+        )
     ]
-    size = _TEXT_POINTS if len(columns) < 10 else 9
+    size = _POINTS if len(columns) < 10 else 9
     heat_map(axes, table, columns, size)
     rows = [*problems()]
     for column, (name, epsilon) in enumerate(columns):
@@ -198,7 +195,7 @@ def _by_agent(axes: "Axes", table: pd.DataFrame, names: Sequence[str], failed: F
         middle = sum(places) / len(places) + 0.5
         letters = max(6, int(_MAP_INCHES * len(places) / len(columns) / _LETTER_INCHES))
         text = "\n".join(_in_lines(name, letters))
-        axes.text(middle, -0.25, text, ha="center", va="bottom", fontsize=_TEXT_POINTS)
+        axes.text(middle, -0.25, text, ha="center", va="bottom", fontsize=_POINTS)
         axes.axvline(places[-1] + 1, color="white", lw=4)
 
 
@@ -207,7 +204,7 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
     means = table[table["problem"] == ""]
     rows = list(dict.fromkeys(p.capability for p in problems().values()))
     submitted = [name for name in names if name != PACKAGE_BEST]
-    rows_of_agents = [(name, e) for name in submitted for e in _epsilons_of(means, name)]
+    rows_of_agents = [(name, e) for name in submitted for e in _scored(means, name)]
     height, colours = (
         0.84 / max(1, len(rows_of_agents)),
         _COLOUR_MAP(np.linspace(0, 1, len(rows_of_agents) + 3)[1:-1]),
@@ -227,13 +224,13 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
     for place, row in enumerate(rows):
         if row not in scored:
             axes.text(0.01, place, "no score on all of it", va="center", color="#57606a")
-    axes.set_yticks(range(len(rows)), rows, fontsize=_TEXT_POINTS)
+    axes.set_yticks(range(len(rows)), rows, fontsize=_POINTS)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(min(-0.05, max(-0.5, means["low"].min())), 1.15)
     axes.axvline(0, color="black", lw=0.8)
     axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.0f}")
     axes.tick_params(axis="x", labelsize=_SMALL_POINTS)
-    axes.set_title("By capability, mean of its problems, in %", loc="left", fontsize=_TEXT_POINTS)
+    axes.set_title("By capability, mean of its problems, in %", loc="left", fontsize=_POINTS)
     axes.grid(axis="x", alpha=0.35)
     if rows_of_agents:
         axes.legend(fontsize=_SMALL_POINTS, loc="upper center", bbox_to_anchor=(0.4, -0.04))
@@ -270,7 +267,7 @@ def _claim(run: AgentRun) -> float:
     return min((e for e in epsilons() if claim <= e), default=inf)
 
 
-def _epsilons_of(table: pd.DataFrame, name: str) -> list[float]:
+def _scored(table: pd.DataFrame, name: str) -> list[float]:
     """Return the epsilons at which an agent has scores, sorted."""
     return sorted(set(table.loc[table["agent"] == name, "epsilon"]))
 

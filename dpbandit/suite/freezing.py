@@ -106,10 +106,7 @@ class Blocks:
     def play(
         self, cells: Sequence[Cell], replicas: int, what: str
     ) -> tuple[dict[str, Outcome], dict[str, str]]:
-        """Play replicas 0 to `replicas` - 1 of each cell; return outcomes, and reasons, by key.
-
-        Reasons are the messages of cells that cannot be played.
-        """
+        """Play so many replicas of each cell; return outcomes, and reasons of failures, by key."""
         once = {one.key: one for one in cells}
         reusable = self._reusable(once)
         reasons = {key: self._unfit_file(one) for key, one in once.items()}
@@ -257,11 +254,8 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
     played = _Played(blocks)
     entered = _screened(places, played)
     for replicas, most in STAGES:
-        left = [
-            some
-            for some in entered.values()
-            if replicas < CLOSE_REPLICAS or played.is_close_call(some)
-        ]
+        early = replicas < CLOSE_REPLICAS
+        left = [some for some in entered.values() if early or played.is_close_call(some)]
         while missing := [
             one
             for some in left

@@ -57,9 +57,9 @@ def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[s
     """
     runs, submissions = [*frozen("small"), *finalists()], list[Submission]()
     for card in cards:
-        submissions.append(read_submission(card))
-        if (size := submissions[-1].size) != "small":
-            raise InputError(f"Expected card={short_path(card)} to be small, got {size}.")
+        submissions.append(done := read_submission(card))
+        if done.size != "small":
+            raise InputError(f"Expected card={short_path(card)} to be small, got {done.size}.")
     template = files("dpbandit.suite").joinpath("play.html").read_text(encoding="utf-8")
     data = json.dumps(page_facts(runs, submissions), separators=(",", ":")).replace("<", "\\u003c")
     page = rendered(
@@ -170,7 +170,7 @@ def _ages_of(run: AgentRun) -> dict[str, Any]:
 
 
 def provable(epsilon: float, runs: int) -> float:
-    """Return the mu that an audit with the best threshold proves of Gaussian noise of this epsilon.
+    """Return the mu that an audit of Gaussian noise with this epsilon proves at the best threshold.
 
     Counts are at their means; Clopper-Pearson bounds are wrong with probability `FAILURE`.
     """
