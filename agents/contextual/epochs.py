@@ -203,7 +203,7 @@ class EpisodeMoments(Mechanism):
         most 2 reward_bound context_bound = mu stddev.
     """
 
-    # rows and ends of episodes are public
+    # "rows and ends of episodes are public"
     needs = SUMMED | {Fact.CONTEXT}
     controls = (2,)
 

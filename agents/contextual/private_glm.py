@@ -246,7 +246,7 @@ class NewtonRefits(Mechanism):
         mu = 2 sqrt(most steps) / s (adaptive composition).
     """
 
-    # rows, parameters and P may depend on releases
+    # "rows, parameters and P depend on releases"
     needs = SUMMED
     controls = (2, 3, 4)
     sensitivity = 2.0
