@@ -39,7 +39,7 @@ COMMANDS = {
     ),
     "lab": ("studies", "List the teaching labs, or write one as a notebook."),
 }
-"""Commands of the core: name -> (module of `dpbandit.commands`, line in `dpbandit --help`)."""
+"""Module of `dpbandit.commands` and line in `dpbandit --help` of each command of the core."""
 SHELF_COMMANDS = {
     row["names"]: (row["module"].removeprefix("commands."), row["line"])
     for row in catalogue("dpbandit", "shelves.csv")

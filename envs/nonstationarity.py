@@ -82,7 +82,7 @@ class Availability:
 
     @property
     def masks(self) -> Masks:
-        """Kind of data that a mask is: "user" (private), "public", or "none" without masks."""
+        """Kind of data that a mask is, "user" (private), "public", or "none" without masks."""
         return "user" if self.absent else "public" if self._windows else "none"
 
     @property
@@ -249,4 +249,4 @@ class RunningTides:
 
 
 Arrivals: TypeAlias = Literal["exactly", "robin", "poisson", "loyal"]
-"""Laws of people's visits: each as often as allowed, by turns, at random, or rarer if displeased"""
+"""Laws of visits, each person as often as allowed, by turns, at random, or rarer if displeased"""

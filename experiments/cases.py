@@ -68,7 +68,7 @@ class Case:
     data_environment: str = ""
     """Id of the environment that `data_agents` play"""
     measure: Literal["regret", "suboptimality"] = "regret"
-    """Measured number: final regret, or SubOpt of the released point (see `releases`)"""
+    """Measured number, the final regret, or SubOpt of the released point (see `releases`)"""
     pure_noise: bool = False
     """True if noise with pure guarantees (Laplace, K-norm, local) uses delta = 0, whatever delta is
     set, since the references' delta is that of their Gaussian noise"""

@@ -55,12 +55,12 @@ class LineGroup(Strict):
     but: list[str] = []
     """Labels of these groups to leave out"""
     problem: str = ""
-    """Problem of these lines; default: the panel's"""
+    """Problem of these lines; by default the panel's"""
     each: dict[str, Any] = {}
     """Variable -> values; one line for each combination"""
     let: dict[str, Any] = {}
     run: str = ""
-    """Name of a run that depends on the variable of the axis; default: the label"""
+    """Name of a run that depends on the variable of the axis; by default the label"""
     then: str = ""
     """Label of the agent that replaces every line's at the last place of the axis"""
     last: bool = False
@@ -84,9 +84,9 @@ class Panel(Strict):
     """Panel of a figure; keys left out are the figure's."""
 
     name: str = ""
-    """Panel's name in files; default: the problem's label"""
+    """Panel's name in files; by default the problem's label"""
     title: str = ""
-    """Title in the picture; default: that of [titles], or the name"""
+    """Title in the picture; by default that of [titles], or the name"""
     problem: str = ""
     """Label of [problems]"""
     each: dict[str, Any] = {}
@@ -114,12 +114,12 @@ class Figure(Panel):
     file: str = ""
     """Name of the picture; "" if a program draws it elsewhere"""
     question: str
-    """Name of the question; default: `file`"""
+    """Name of the question; by default `file`"""
     panels: list[Panel] = []
     replicas: str = "replicas"
     """Name of the size with the number of replicas"""
     cell: str = ""
-    """Value in tables; default: the figure's"""
+    """Value in tables; by default the figure's"""
     every: int = 1
     """Step between the places of the axis that tables show"""
     exponent: str = ""

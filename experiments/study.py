@@ -154,7 +154,7 @@ class StudyFile(Strict):
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """Agents as ID:SETTING=VALUE, by label."""
+        """Agents by label, each an id with its settings."""
         groups = reversed(self.agents.values())  # of several the first
         return {label: words for group in groups for label, words in group.items()}
 

@@ -246,7 +246,7 @@ class ExactFinding:
     curve: tuple[tuple[float, float], ...]
     """(FPR, TPR) of the best attacks that call releases B, corners from (0, 0) to (1, 1)"""
     flagged: bool
-    """True if the claim is refuted: an attack, in either direction, lies above its curve"""
+    """True if an attack, in either direction, lies above the claim's curve and refutes it"""
 
 
 def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:

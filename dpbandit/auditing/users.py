@@ -21,7 +21,7 @@ from dpbandit.specs import BanditSpec, ConvexSpec, ExpertsSpec, Spec
 Number = TypeVar("Number", bound=np.generic)
 
 Answer: TypeAlias = Callable[[AnyArray], Floats]
-"""Answer of a user to any action, alike in all runs: actions (R, ...) -> feedback (R, ...)."""
+"""Answers of a user, the same in all runs, from actions (R, ...) to feedback (R, ...)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -379,7 +379,7 @@ def _row(cell: str, texts: Sequence[str]) -> str:
 
 
 PROGRAM = ("dpbandit", "source", "numpy", "scipy")
-"""Keys of a provenance that determine numbers: with another library a seed may draw other ones."""
+"""Keys of a provenance that determine numbers; with another library a seed may draw other ones."""
 _HASHED_SUFFIXES = (".py", ".csv", ".gz", ".json", ".parquet", ".toml")
 """Suffixes of files of code and data that enter `source_digest`."""
 _LIBRARIES = ("numpy", "scipy", "gymnasium", "pandas", "pyarrow", "dp-accounting")

@@ -212,7 +212,7 @@ class Player:
 
     @property
     def certificate(self) -> Certificate:
-        """Certificate of the running agent: the epsilon of its noise, and its claim."""
+        """Certificate of the running agent, with the epsilon of its noise, and its claim."""
         ledger = self._ledger_check.ledger.on(self.spec)
         return certificate(ledger, claim=self._claim, accountants=False)
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from dpbandit.base import Bools, Floats, InputError, Streams, norms
 
 Points: TypeAlias = Callable[[], Floats]
-"""Sampler: each call returns a fresh point of the domain for each replica, (R, N). Copies
+"""Sampler; each call returns a fresh point of the domain for each replica, (R, N). Copies
 (deep, or pickled) continue with the same draws."""
 
 _MAX_ENTRY = 1e100
@@ -161,7 +161,7 @@ def onto_simplex(q: Floats, total: float = 1.0) -> Floats:
 
 
 Chord: TypeAlias = Callable[[Floats, Floats], tuple[Floats, Floats]]
-"""Chord of C: from a point x of C and a unit vector u of V, (R, N) each, to the ends (R,), (R,) of
+"""Chord of C, from a point x of C and a unit vector u of V, (R, N) each, to the ends (R,), (R,) of
 the interval of t for which x + t u stays in C."""
 
 _MIN_SLOPE = 1e-12

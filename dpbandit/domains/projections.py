@@ -45,7 +45,7 @@ class Nearest(NamedTuple):
     point: Floats
     """Projection x in C', (R, N)"""
     gap: Floats
-    """Bound on the error: `|x - x*|^2 <= 2 gap`, (R,); 0 if x is exact"""
+    """Bound on the error, `|x - x*|^2 <= 2 gap`, (R,); 0 if x is exact"""
     calls: Ints
     """Number of linear oracle calls, (R,)"""
 

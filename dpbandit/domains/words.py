@@ -9,7 +9,7 @@ from dpbandit.domains.domain import Domain
 from dpbandit.shelf import open_shelves
 
 MAX_COORDINATES = 500
-"""Most coordinates of a domain of groups, edges or a matrix: with more, its basis takes seconds."""
+"""Most coordinates of a domain of groups, edges or a matrix; with more, its basis takes seconds."""
 
 
 def domain_named(text: Any, **beside: Any) -> Domain:

@@ -270,7 +270,7 @@ def _on_subspace(domain: Domain, G: Floats) -> Floats:
 
 
 Sums: TypeAlias = Callable[[Floats], tuple[Floats | float, Floats, Floats]]
-"""Coefficient sums over n rounds' data `(R, n, *datum_shape)`: G (R, N, N), or a number g for G = g
+"""Coefficient sums over n rounds' data `(R, n, *datum_shape)`, G (R, N, N), or a number g for G = g
 I, c (R, N) and s (R,), of f = 1/2 <y, G y> - <c, y> + s, y = x - centre."""
 
 TOLERANCE = 1e-6

@@ -13,14 +13,14 @@ from dpbandit.offline.tables import is_number, parsed
 from dpbandit.specs import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]
-"""Public bounds of named columns: two numbers are a range (low, high), words a list of levels."""
+"""Public bounds of named columns; two numbers are a range (low, high), words a list of levels."""
 
 
 class Features(NamedTuple):
     """Features of n rows, scaled by public bounds."""
 
     rows: Floats
-    """features (n, d): numbers clipped and scaled to [-1, 1]; levels but the first as 0 or 1"""
+    """features (n, d), numbers clipped and scaled to [-1, 1]; levels but the first as 0 or 1"""
     names: tuple[str, ...]
     """names of the features, (d,), such as "age" and "shop=B" """
     outside: dict[str, int]

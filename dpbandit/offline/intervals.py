@@ -156,7 +156,7 @@ class TypeLaw(NamedTuple):
 
 
 Law: TypeAlias = TypeLaw | Callable[[int, Floats], Floats]
-"""Logging policy of an adaptive log: a `TypeLaw`, or a function of a row i and contexts (s, d) that
+"""Logging policy of an adaptive log; a `TypeLaw`, or a function of a row i and contexts (s, d) that
 returns the probabilities (s, K) of row i's policy at the contexts."""
 
 

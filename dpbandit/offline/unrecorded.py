@@ -77,7 +77,7 @@ class Assessment:
     dr: tuple[float, float, float]
     """doubly robust estimate and its interval, if nothing is hidden; NaN if too few rows agree"""
     bounds: "pd.DataFrame"
-    """table with a row for each gamma: gamma, least and most (bounds from these rows), low and high
+    """table by gamma with the columns gamma, least and most (bounds from these rows), low and high
     (bounds with sampling error), gain_low and gain_high (of the gain over the log's own policy)"""
     breaks: float
     """gamma, at most 100, up to which the policy beats the log's own; NaN if not even at 1"""

@@ -154,7 +154,7 @@ class Results:
 
     runs: tuple[AgentRun, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
-    """agents that failed and have no runs: name -> sentence with the exception and its place"""
+    """sentences with the exception and its place, by agent that failed and has no runs"""
 
     def __len__(self) -> int:
         return len(self.runs)

@@ -23,7 +23,7 @@ _EXIT_CODES = re.compile(r"\{(.*)\}")
 """Pattern of the exit codes in loky's message about a worker that ended."""
 
 PATIENT = TimeLimit(float("inf"), 600.0)
-"""Default limit of foreign agents: none for a run, ten minutes for a call."""
+"""Default limit of foreign agents, none for a run and ten minutes for a call."""
 
 
 def limit_of(minutes: float | None) -> TimeLimit:

@@ -49,7 +49,7 @@ def _may_play(thing: Any, module: str) -> bool:
 
 
 WRAPPER_KINDS = Kinds(wrappers())
-"""Words before an id, such as "priced:", and the classes of the configs that wrap its agent."""
+"""Words before the colon of an id, such as "priced", and classes of the wrappers' configs."""
 _WRAPPER_WORDS = f"{', '.join([*WRAPPER_KINDS][:-1])} and {[*WRAPPER_KINDS][-1]}"
 
 

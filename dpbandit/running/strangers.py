@@ -61,7 +61,7 @@ class Stranger:
     hint: ClassVar[str] = f" Arguments named {', '.join(FACT_NAMES)} are filled in."
     """advice in the message for a setting without a value"""
     code: ClassVar[str] = ""
-    """MODULE:NAME of the foreign agent"""
+    """Module and name of the foreign agent, separated by a colon"""
     thing: ClassVar[Any] = None
     """class, object or function of that name"""
 

@@ -42,7 +42,7 @@ class ConvexSpec(Spec):
     """rounds for which a user is to be protected; None for ever"""
     in_hindsight: ClassVar[bool] = True
     covers: ClassVar[frozenset[Covered]] = ALL_ACTIONS
-    """actions that privacy covers: all, as a user's own point is chosen before her datum is seen"""
+    """actions that privacy covers, all of them, as a point is chosen before its datum is seen"""
     kind: ClassVar[str] = "a convex problem"
     nouns: ClassVar[tuple[str, str]] = ("rounds", "point")
 
@@ -155,7 +155,7 @@ class ExpertsSpec(Numbered, Spec):
     reward_unit: str = "loss"
     in_hindsight: ClassVar[bool] = True
     covers: ClassVar[frozenset[Covered]] = ALL_ACTIONS
-    """actions that privacy covers: all, as an expert is chosen before losses are seen"""
+    """actions that privacy covers, which are all, as an expert is chosen before losses are seen"""
     kind: ClassVar[str] = "advice of experts"
     nouns: ClassVar[tuple[str, str]] = ("rounds", "expert")
 

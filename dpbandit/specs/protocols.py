@@ -188,7 +188,7 @@ class Spec:
     reward_unit: str = "reward"
     """unit of rewards, for axes of plots"""
     masks: Masks = "none"
-    """owner of masks of available actions: "none", a "public" schedule, or the "user", whose mask
+    """owner of masks of available actions, "none", a "public" schedule, or the "user", whose mask
     is then part of her round"""
     kind: ClassVar[str] = "any problem"
     may_be_masked: ClassVar[bool] = False
@@ -284,7 +284,7 @@ class Spec:
 
     @property
     def operator_sees_round(self) -> bool:
-        """True if the operator must see action and answer, as a seller does: local trust is then
+        """True if the operator must see action and answer, as a seller does; local trust is then
         impossible, as no device can choose and hide its user's answer."""
         return False
 
@@ -355,7 +355,7 @@ class BanditSpec(Spec):
     """number d of features of a context"""
     context_bound: float = 1.0
     context_order: float = 2
-    """order of the norm that `context_bound` bounds: 1, 2 or inf"""
+    """order of the norm that `context_bound` bounds, 1, 2 or inf"""
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1, MOST_DIM)
@@ -442,7 +442,7 @@ class ContextualSpec(Numbered, BanditSpec):
     shared: bool = False
     """True if all arms share one parameter, each with its own row of features"""
     link: str = "identity"
-    """link in the mean reward link(x . theta): identity, logistic, probit, poisson or other"""
+    """link in the mean reward link(x . theta), identity, logistic, probit, poisson or other"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

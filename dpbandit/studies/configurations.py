@@ -194,7 +194,7 @@ class Configuration:
 
     @property
     def marks(self) -> Ints:
-        """Rounds to be logged, (marks,): all of `log_marks`, or only the last."""
+        """Rounds to be logged, (marks,), all of `log_marks`, or only the last."""
         return log_marks(self.setup.horizon)
 
     def problem(self) -> Problem:

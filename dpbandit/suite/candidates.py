@@ -20,7 +20,7 @@ FADE_CLASSES = frozenset(kind.__name__ for kinds in MODELS.values() for kind in 
 CLAIM_SLACK = 1 + 1e-9
 """Factor by which a certified epsilon may exceed its target, for rounding."""
 BASELINE_IDS = ("uniform", "best-fixed", "centre")
-"""Ids of agents that learn nothing: results are compared with theirs, and none is chosen."""
+"""Ids of agents that learn nothing; results are compared with theirs, and none is chosen."""
 
 
 class Cell(Configuration):

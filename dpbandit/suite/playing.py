@@ -45,8 +45,8 @@ class Submission(NamedTuple):
     size: Size
     runs: tuple[AgentRun, ...]
     findings: dict[str, dict[str, Any]]
-    """by agent: `unfit` (problem -> reason), `tests` (lines), `failed`, `audit`, and `raised`, the
-    errors while it was made and played, see `raised_by`"""
+    """findings by agent, `unfit` (problem -> reason), `tests` (lines), `failed`, `audit`, `raised`,
+    the errors while it was made and played (see `raised_by`)"""
 
 
 def frozen_file(size: Size) -> Any:

@@ -52,7 +52,7 @@ from dpbandit.testing.tapes import (
 )
 
 PARTS = ((0, 1), (1, 3), (3, 6))
-"""Parts of six replicas, [first, last), that are also run separately: one, two and three."""
+"""Parts of six replicas, [first, last), that are also run separately, of one, two and three."""
 
 
 def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
@@ -159,13 +159,13 @@ def check_blind(config: AgentConfig, spec: Spec) -> None:
 
 
 REPLICAS = 24
-"""Replicas of each swap: a missing clip shows in half of them, and in none with p = 6e-8."""
+"""Replicas of each swap; a missing clip shows in half of them, and in none with p = 6e-8."""
 EVERYBODY = "everybody"
 """Word for a swap of another user in each replica, so that rounds of the whole run are covered."""
 FIRST_WORLD, OTHER_WORLD = 1, 2
 """Seeds of the users of the two worlds that are compared."""
 SWAPPED = (0, 14, EVERYBODY)
-"""Users who are replaced: the first, the last of a batch of 3 or 5 rounds, another per replica."""
+"""Users who are replaced, the first, the last of a batch of 3 or 5 rounds, another per replica."""
 
 
 def two_worlds(

@@ -43,7 +43,7 @@ class World(NamedTuple):
     reward: Any
     """rewards of all actions, (T, R, K), or with full information data `(T, R, *datum_shape)`"""
     full: bool = False
-    """True with full information: a context is the datum of the previous round"""
+    """True with full information, where a context is the datum of the previous round"""
     mask: Any = None
     """mask of available actions, (T, R, K); None if all are always available"""
     public_mask: bool = False

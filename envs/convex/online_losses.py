@@ -70,7 +70,7 @@ class Scenario:
     gap: float = 0.5
     """share of a datum that follows the direction, in [0, 1]; the rest is noise"""
     direction: str | int | tuple[float, ...] = "first"
-    """first direction e_1, projected on V and normalised: "first" or 1 for the first unit vector
+    """first direction e_1, projected on V and normalised; "first" or 1 for the first unit vector
     (its opposite for experts, so that the first is best), i = 1, ..., N for the i-th,
     "minus-first", "random" (one for each replica), or any vector"""
     size: float = 1.0

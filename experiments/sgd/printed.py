@@ -54,7 +54,7 @@ class Row(NamedTuple):
     number: int
     setting: Setting
     algorithm: str
-    """Name: OFW (DP-TOFW), NoisySFW or NoisySGD"""
+    """Name, one of OFW (DP-TOFW), NoisySFW or NoisySGD"""
     risk: float
     risk_sd: float
     suboptimality: float
