@@ -5,6 +5,7 @@ lint:  ## style, spelling, types, sizes: what reads text alone
 	ruff check .
 	ruff format --check .
 	codespell
+	python tools/words.py
 	python tools/measures.py
 	python tools/linktree.py
 	MYPYPATH=build/types mypy -p dpbandit

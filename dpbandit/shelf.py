@@ -44,14 +44,16 @@ def from_shelf(package: str, name: str, use: str) -> Any:
 
 
 def face(
-    package: str, own: Mapping[str, str] = MappingProxyType({})
+    package: str, inside: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a core package, whose names are imported when used.
 
     Args:
         package: Full name of the package.
-        own: Module of the package -> names, separated by spaces, that it defines; the names that
+        inside: Module of the package -> names, separated by spaces, that it defines; those that
             shelves add come from `shelves.csv`.
     """
-    inside = {name: f"{package}.{file}" for file, names in own.items() for name in names.split()}
-    return lazily(package, inside | homes(package.removeprefix("dpbandit.")))
+    own_homes = {
+        name: f"{package}.{module}" for module, names in inside.items() for name in names.split()
+    }
+    return lazily(package, own_homes | homes(package.removeprefix("dpbandit.")))

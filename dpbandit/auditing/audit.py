@@ -268,7 +268,7 @@ def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
 """Function from (world 0 or 1, one seed a run) to the adversary's view of the runs."""
 TwinSampler: TypeAlias = Callable[[Sequence[Seed]], tuple[Columns, Columns]]
-"""Function that plays runs of both worlds, by one seed a run, and returns the views of each world."""
+"""Function that plays a run of both worlds for each seed, and returns the views of each world."""
 
 _CHUNK_RUNS = 500
 """Runs that are played together; a chunk's views are dropped once they are scored."""
