@@ -146,7 +146,16 @@ def constants_of(file: Path, tree: ast.Module) -> Iterator[Word]:
     for node in tree.body:
         for target in getattr(node, "targets", [getattr(node, "target", None)]):
             if isinstance(target, ast.Name) and target.id.strip("_").isupper():
-                yield Word(file, node.lineno, target.id, ast.unparse(node))
+                yield Word(file, node.lineno, target.id, with_comments(file, node))
+
+
+def with_comments(file: Path, node: ast.stmt) -> str:
+    """Return the source of a statement, with comments on its lines and above it."""
+    lines = file.read_text().splitlines()
+    first = node.lineno - 1
+    while lines[first - 1].startswith("#"):
+        first -= 1
+    return "\n".join(lines[first : node.end_lineno])
 
 
 def draw(docs: list[Word], constants: list[Word], *, seed: int) -> None:
@@ -157,7 +166,7 @@ def draw(docs: list[Word], constants: list[Word], *, seed: int) -> None:
     described = {(doc.file, doc.line): doc.text for doc in docs}
     for number, name in enumerate(drawn.sample(constants, 40), 1):
         text = described.get((name.file, name.line), "")
-        print(f"\n[c{number}] {name}\n{name.text[:200]}\n{text}")
+        print(f"\n[c{number}] {name}\n{name.text[:600]}\n{text}")
 
 
 if __name__ == "__main__":

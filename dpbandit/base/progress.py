@@ -243,6 +243,8 @@ class SafeStream:
 
     def write(self, text: str) -> int:
         """Write the text, or discard it after an error; return its length."""
+        if not isinstance(text, str):  # Click tries bytes to see if a stream is binary
+            raise TypeError(f"Expected text, got {type(text).__name__}.")
         self._unwritten.append(text)
         self._try(self._stream.write, text)
         return len(text)
