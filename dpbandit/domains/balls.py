@@ -21,7 +21,7 @@ from dpbandit.domains.domain import (
 
 @dataclass(frozen=True)
 class Centred(Domain):
-    """A set in R^dim that contains -x with every x: its centre is the origin, D = 2 R."""
+    """Set in R^dim that contains -x with every x; its centre is the origin, its diameter 2 R."""
 
     dim: int
 
@@ -39,7 +39,7 @@ class Centred(Domain):
 
 @dataclass(frozen=True)
 class Ball(Centred):
-    """The ball `{x: |x|_2 <= radius}` in R^dim; D = 2 radius, R = r = radius.
+    """The ball `{x: |x|_2 <= radius}` in R^dim, of diameter 2 radius.
 
     >>> import numpy as np
     >>> Ball(2).lowest(np.array([[3.0, 4.0]]))
@@ -86,7 +86,7 @@ class Ball(Centred):
 
 @dataclass(frozen=True)
 class Box(Centred):
-    """The box [-half_width, half_width]^dim; D = 2 R, R = half_width sqrt(dim), r = half_width.
+    """The box [-h, h]^dim, h = half_width; outer radius h sqrt(dim), inner radius h.
 
     >>> import numpy as np
     >>> Box(2, 0.5).lowest(np.array([[3.0, -4.0]]))
@@ -129,7 +129,7 @@ class Box(Centred):
 
 @dataclass(frozen=True)
 class Simplex(Domain):
-    """The simplex {x >= 0, sum x = 1}: mixtures of N experts; k = N - 1, r = 1 / sqrt(N (N - 1)).
+    """The simplex {x >= 0, sum x = 1} of mixtures of N experts; inner radius 1 / sqrt(N (N - 1)).
 
     >>> import numpy as np
     >>> Simplex(3).lowest(np.array([[3.0, -4.0, 0.0]]))
@@ -187,7 +187,7 @@ class Simplex(Domain):
 
 @dataclass(frozen=True)
 class L1Ball(Centred):
-    """The ball `{x: |x|_1 <= radius}` in R^dim; D = 2 radius, R = radius, r = radius / sqrt(dim).
+    """The ball `{x: |x|_1 <= radius}` in R^dim; inner radius `radius / sqrt(dim)`.
 
     >>> import numpy as np
     >>> L1Ball(3, 2.0).lowest(np.array([[3.0, -4.0, 0.0]]))
@@ -238,11 +238,11 @@ class L1Ball(Centred):
 
 
 _MIN_BOX_P = 1e20
-"""From this p on, dim^(1/p) is 1 to the last bit, so the ball is treated as a box."""
-_MIN_POSITIVE = float(np.finfo(np.float64).tiny)
-_EPS = float(np.finfo(np.float64).eps)
+"""Least p at which dim^(1/p) is 1 to the last bit, so that the ball is treated as a box."""
+_MIN_POSITIVE = float(np.finfo(np.float64).tiny)  # least normal double
+_EPS = float(np.finfo(np.float64).eps)  # distance from 1 to the next double
 _NORM_GOAL = 2e-15
-"""Tolerance of Newton's iteration: largest |log |x|_p| of a solution."""
+"""Largest |log |x|_p| of a point x that Newton's iteration accepts as one of norm 1."""
 _BRACKET_MARGIN = 1e-6
 """Margin added to a bracket with rounded ends, because the solution may be an end."""
 _NEWTON_STEPS = 100
@@ -251,11 +251,11 @@ _NEWTON_STEPS = 100
 
 @dataclass(frozen=True)
 class LpBall(Centred):
-    """The ball `{x: |x|_p <= radius}` in R^dim; D = 2 R. See `L1Ball`, `Ball`, `Box` for p = 1, 2,
-    inf.
+    """The ball `{x: |x|_p <= radius}` in R^dim; see `L1Ball`, `Ball`, `Box` for p = 1, 2, inf.
 
-    R = radius max(1, dim^(1/2 - 1/p)), r = radius min(1, dim^(1/2 - 1/p)): a unit vector is the
-    longest and a vector of equal entries the shortest of the sphere if p < 2, the reverse if p > 2.
+    Outer radius `radius max(1, dim^(1/2 - 1/p))`, inner radius `radius min(1, dim^(1/2 - 1/p))`: a
+    unit vector is the longest and a vector of equal entries the shortest of the sphere if p < 2,
+    the reverse if p > 2.
 
     >>> import numpy as np
     >>> LpBall(2, 3.0).lowest(np.array([[1e300, -4e300]])).round(3)
@@ -356,7 +356,7 @@ class LpBall(Centred):
         return self.radius * u * (size / total) ** (1 / self.p)
 
     def _norms(self, x: Floats) -> Floats:
-        """Return `|x|_p` without overflow, (..., N) -> (..., 1)."""
+        """Return the norms `|x|_p` of rows x without overflow, (..., N) -> (..., 1)."""
         most = np.abs(x).max(axis=-1, keepdims=True)
         share = np.abs(x) / np.where(most > 0, most, 1.0)
         total = (share**self.p).sum(axis=-1, keepdims=True)
@@ -430,8 +430,8 @@ class Spectrahedron(Domain):
     """The real symmetric d x d matrices X >= 0 with tr X = 1, d = order: density matrices.
 
     A point is svec(X), d (d + 1) / 2 numbers: the upper triangle row by row, off the diagonal times
-    sqrt(2), so that inner products and distances are those of matrices. D = sqrt(2), R = sqrt((d -
-    1) / d), r = 1 / sqrt(d (d - 1)), as for the simplex of eigenvalues.
+    sqrt(2), so that inner products and distances are those of matrices. Diameter sqrt(2), outer
+    radius sqrt((d - 1) / d), inner radius 1 / sqrt(d (d - 1)), as for the simplex of eigenvalues.
 
     >>> domain = Spectrahedron(2)
     >>> domain.matrix(domain.lowest(np.array([[3.0, 0.0, 1.0]]))).round(3)

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from dpbandit.base import Bools, Floats, InputError, Streams, norms
 
 Points: TypeAlias = Callable[[], Floats]
-"""Sampler; each call returns a fresh point of the domain for each replica, (R, N). Copies
-(deep, or pickled) continue with the same draws."""
+"""Sampler of points of a domain; each call returns one for each replica, (R, N). Copies (deep, or
+pickled) continue with the same draws."""
 
 _MAX_ENTRY = 1e100
 """Bound on entries: squares, sums and differences of such numbers stay finite."""
@@ -67,17 +67,17 @@ class Domain(ABC):
     @property
     @abstractmethod
     def diameter(self) -> float:
-        """Largest distance D between two points."""
+        """Largest distance between two points."""
 
     @property
     @abstractmethod
     def outer_radius(self) -> float:
-        """Largest distance R from the centre to a point; R <= D <= 2 R."""
+        """Largest distance from the centre to a point; at least half of `diameter`."""
 
     @property
     @abstractmethod
     def inner_radius(self) -> float:
-        """Radius r of a ball of V around the centre that the domain contains."""
+        """Radius of a ball within the affine hull, around the centre, that the domain contains."""
 
     @property
     def geometry(self) -> float | None:
@@ -86,20 +86,20 @@ class Domain(ABC):
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Orthonormal columns Q that span V, (N, k); None if V is R^N."""
+        """Orthonormal columns that span the affine hull's directions, (N, k); None for R^N."""
         return None
 
     @property
     def affine_dim(self) -> int:
-        """Dimension k of V."""
+        """Dimension k of V, the linear part of the affine hull."""
         return self.dim if self.basis is None else self.basis.shape[1]
 
     def coordinates(self, v: Floats) -> Floats:
-        """Return Q' v, the coordinates of v's projection on V, (..., N) -> (..., k)."""
+        """Return the coordinates of v's projection in `basis`, (..., N) -> (..., k)."""
         return v if self.basis is None else np.vecmat(np.ascontiguousarray(v), self.basis)
 
     def embedded(self, u: Floats) -> Floats:
-        """Return Q u, the vector of V with coordinates u, (..., k) -> (..., N)."""
+        """Return the vector with coordinates u in `basis`, (..., k) -> (..., N)."""
         return u if self.basis is None else np.matvec(self.basis, np.ascontiguousarray(u))
 
     @abstractmethod
@@ -165,7 +165,7 @@ Chord: TypeAlias = Callable[[Floats, Floats], tuple[Floats, Floats]]
 the interval of t for which x + t u stays in C."""
 
 _MIN_SLOPE = 1e-12
-"""Slopes below this are rounding errors: the inequality does not cut the line."""
+"""Slope below which an inequality does not cut a line: smaller ones are rounding errors."""
 
 
 class Walk:
@@ -189,7 +189,7 @@ class Walk:
 
 
 def between(room: Floats, slopes: Floats) -> tuple[Floats, Floats]:
-    """Return the chord's ends under M inequalities t slopes <= room, (R, M) each -> (R,), (R,)."""
+    """Return the ends (R,), (R,) of the interval of t with `t slopes <= room`, both (R, M)."""
     room = np.maximum(room, 0.0)
     times = room / np.where(np.abs(slopes) > _MIN_SLOPE, slopes, 1.0)
     low = np.where(slopes < -_MIN_SLOPE, times, -np.inf).max(axis=-1)

@@ -44,7 +44,7 @@ def path_counts(arcs: Arcs, source: int, sink: int, nodes: int) -> tuple[list[in
 
 
 def leaving(arcs: Arcs, used: Sequence[bool], nodes: int) -> list[Ints]:
-    """Return the used edges out of every node."""
+    """Return the edges out of every node that are on a path from source to sink."""
     out: list[list[int]] = [[] for _ in range(nodes)]
     for e, (tail, _) in enumerate(arcs):
         if used[e]:
@@ -105,7 +105,7 @@ def shortest_paths(
 
 
 _MIN_SQUARE = 1e-9
-"""Squared lengths below this are rounding errors: the coordinate is constant on C."""
+"""Squared length below which a coordinate is constant on the domain: less is rounding."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,9 @@ class Flows(Domain):
     uses, always 1 on an edge that all paths use. k = m - n + 1 over the edges and nodes on paths.
 
     Two candidates for the centre are the mean of all paths and the flow that splits evenly at every
-    node; the one with the larger r = min_e c_e / sqrt(P_ee) is taken, P the projector on V. (The
-    mean gives an edge almost nothing beside a rich network, the even split at the end of a long
-    road.) D and R are exact.
+    node; the one with the larger inner radius min_e c_e / sqrt(P_ee) is taken, P the projector on
+    V. (The mean gives an edge almost nothing beside a rich network, the even split at the end of a
+    long road.) Diameter and outer radius are exact.
 
     >>> Flows((("s", "a"), ("a", "t"), ("s", "t")), "s", "t").lowest(np.array([[1.0, 1.0, 3.0]]))
     array([[1., 1., 0.]])
@@ -170,7 +170,7 @@ class Flows(Domain):
 
     @cached_property
     def _balances(self) -> tuple[Floats, Floats]:
-        """Matrix A and vector b of A x = b: net outflow of every node, x = 0 off the paths."""
+        """Matrix A and vector b of A x = b, which flows x meet: net outflows, 0 off the paths."""
         nodes, m = len(self._number), self.dim
         balance = np.zeros((nodes, m))
         for e, (tail, head) in enumerate(self._arcs):
@@ -186,7 +186,7 @@ class Flows(Domain):
 
     @cached_property
     def _centres(self) -> tuple[Floats, float]:
-        """Centre, and the radius of a ball around it that C contains."""
+        """Centre of the flows, and the radius of a ball around it that contains flows only."""
         assert self.basis is not None
         squares = np.vecdot(self.basis, self.basis)
         counts, total = self._counts

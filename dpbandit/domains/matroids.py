@@ -52,7 +52,7 @@ def onto_capped_simplex(q: Floats, total: int) -> Floats:
 
 
 def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) -> Bools:
-    """Return True for rows of q that are certainly farther than `tolerance` from C, (R, N) -> (R,).
+    """Return True for rows of q surely farther than `tolerance` from the domain C, (R, N) -> (R,).
 
     Frank-Wolfe towards q: as soon as no point of C comes within `tolerance` of q in the direction
     from q to x, a hyperplane separates them. False means that none was found within `budget` steps.
@@ -75,7 +75,7 @@ def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) ->
 class Product(Domain):
     """Product C_1 x ... x C_m: a point is the concatenation of one point of each part.
 
-    D^2 and R^2 are the sums of the parts' squares, r is the least radius of a part.
+    Squares of diameter and outer radius are sums over the parts; the inner radius is the least.
 
     >>> from dpbandit.domains.balls import Ball
     >>> from dpbandit.domains.balls import Box
@@ -150,7 +150,8 @@ def _joined(draws: list[Points]) -> Floats:
 class Hypersimplex(Domain):
     """The polytope {0 <= x <= 1, sum x = rank}: mixtures of the sets of exactly `rank` of N items.
 
-    D = sqrt(2 m), R = sqrt(q (N - q) / N), r = m / sqrt(N (N - 1)), q = rank, m = min(q, N - q).
+    With q = rank and m = min(q, N - q): diameter sqrt(2 m), outer radius sqrt(q (N - q) / N), inner
+    radius m / sqrt(N (N - 1)).
 
     >>> import numpy as np
     >>> Hypersimplex(4, 2).lowest(np.array([[3.0, -4.0, 0.0, 1.0]]))
@@ -217,8 +218,9 @@ class Hypersimplex(Domain):
 class IndependentSets(Domain):
     """The polytope {0 <= x <= 1, sum x <= rank}: mixtures of the sets of at most `rank` of N items.
 
-    The centre is a everywhere, a = r = min(1/2, q / (N + sqrt N)): as far from x_i = 0 as from
-    sum x = q, or in the middle of the cube. D = sqrt(min(N, 2 q)).
+    All entries of the centre are min(1/2, q / (N + sqrt N)), q = rank, which is the inner radius,
+    too: as far from x_i = 0 as from sum x = q, or in the middle of the cube. The diameter is
+    sqrt(min(N, 2 q)).
 
     >>> import numpy as np
     >>> IndependentSets(4, 2).lowest(np.array([[3.0, -4.0, 0.0, 1.0]]))
@@ -284,7 +286,7 @@ class IndependentSets(Domain):
 
 
 def _least(v: Floats, count: int) -> Floats:
-    """Return 1 at the `count` least entries of each row, the first of equals, and 0 elsewhere."""
+    """Return a mask (0, 1) of the `count` smallest entries of each row, the first of equals."""
     order = v.argsort(axis=-1, kind="stable")
     chosen = np.zeros(v.shape)
     np.put_along_axis(chosen, order[..., :count], 1.0, axis=-1)
@@ -380,7 +382,7 @@ def blocks(edges: Ints, vertices: int) -> Ints:
 
 
 def inner_edges(edges: Ints, vertices: int) -> tuple[Bools, Ints]:
-    """Return for vertex subsets with edges inside the masks of edges (M, m) and the sizes (M,)."""
+    """Return masks of the edges inside vertex subsets, (M, m), and sizes of the subsets, (M,)."""
     codes = np.arange(2**vertices)[:, None]
     members = (codes >> np.arange(vertices)) & 1 > 0  # (2^n, n)
     inner = members[:, edges[:, 0]] & members[:, edges[:, 1]]
@@ -397,7 +399,7 @@ def _incidence(edges: Ints, vertices: int) -> Floats:
 
 
 MAX_LISTED = 12
-"""Most vertices for which all vertex subsets are listed (4,096 inequalities)."""
+"""Largest number of vertices whose subsets are all listed (4,096 inequalities)."""
 
 
 @dataclass(frozen=True)
@@ -466,7 +468,7 @@ class SpanningTrees(Domain):
 
     @cached_property
     def _members(self) -> Floats:
-        """Incidence of blocks and edges, 0 or 1, (blocks, m)."""
+        """Mask of the edges that belong to each block, 0 or 1, (blocks, m)."""
         return (np.unique(self._blocks)[:, None] == self._blocks).astype(float)
 
     @property
@@ -511,7 +513,7 @@ class SpanningTrees(Domain):
         return float(np.linalg.norm(farthest - self.centre))
 
     def _radius(self) -> float:
-        """Return the least distance in V of the centre to x_e = 0 and `x(inside S) = |S| - 1`."""
+        """Return the centre's distance to the nearest face x_e = 0 or `x(inside S) = |S| - 1`."""
         if self._complete:
             s, n, m = np.arange(2, self.vertices), self.vertices, self.dim
             q = s * (s - 1) / 2

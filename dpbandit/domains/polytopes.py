@@ -12,7 +12,7 @@ from dpbandit.domains.submodular import ConcaveBase
 from dpbandit.domains.words import DOMAINS, MAX_COORDINATES
 
 _MAX_VERTICES = 12
-"""Most vertices of a graph; with more, spanning trees have no sampler."""
+"""Largest number of vertices of a graph; with more, spanning trees have no sampler."""
 
 
 def _partition(groups: Any, items: Any, take: Any) -> Domain:
@@ -74,8 +74,9 @@ def _permutations(dim: Any) -> Domain:
     return ConcaveBase(tuple(range(dim, 0, -1)))
 
 
-_UNIFORM = {"dim": 5, "rank": 1}
-_GRAPHIC = {"vertices": None, "edges": None}
+_UNIFORM = {"dim": 5, "rank": 1}  # default sizes of uniform matroids
+_GRAPHIC = {"vertices": None, "edges": None}  # sizes of spanning trees, without defaults
+# name on the command line -> constructor and default sizes
 DOMAINS |= {
     "hypersimplex": (Hypersimplex, _UNIFORM),
     "uniform-matroid": (Hypersimplex, _UNIFORM),

@@ -43,9 +43,9 @@ class Nearest(NamedTuple):
     """Projections of R points, each with a bound on its error."""
 
     point: Floats
-    """Projection x in C', (R, N)"""
+    """Projection on the domain, or its shrunken copy, (R, N)"""
     gap: Floats
-    """Bound on the error, `|x - x*|^2 <= 2 gap`, (R,); 0 if x is exact"""
+    """Bound on the error of `point` x, `|x - x*|^2 <= 2 gap`, x* exact, (R,); 0 if x is exact"""
     calls: Ints
     """Number of linear oracle calls, (R,)"""
 
@@ -59,7 +59,7 @@ def nearest(
     tolerance: float | None = None,
     budget: int = 10_000,
 ) -> Nearest:
-    """Return the point of C' nearest to q: exact if the domain can, else by `pairwise_frank_wolfe`.
+    """Return the point of the shrunken domain C' nearest to q, exact or by pairwise Frank-Wolfe.
 
     `tolerance` bounds the gap; the default 1e-6 D^2 means `|x - x*| <= 0.0015 D`. With a small
     `budget` (oracle calls) the gap may stay larger. The search begins at `start` (R, N) in C'.
@@ -134,8 +134,7 @@ def pairwise_frank_wolfe(
     tolerance: float,
     budget: int,
 ) -> Nearest:
-    """Minimise like `frank_wolfe`, by pairwise steps: a small gap on a polytope costs tens of
-    calls.
+    """Minimise like `frank_wolfe`, by pairwise steps: tens of calls give a small gap on a polytope.
 
     Lacoste-Julien & Jaggi, "On the global linear convergence of Frank-Wolfe optimization variants",
     NeurIPS 2015. x is a mixture of atoms of C'; weight moves, with line search, from the atom with
@@ -193,7 +192,7 @@ def _move_weight(atoms: Floats, weights: Floats, s: Floats, slope: Floats) -> Fl
 
 
 def _lowest(domain: Domain, v: Floats, shrink: float) -> Floats:
-    """Return the point of C' with the least <v, x>, (R, N) -> (R, N)."""
+    """Return the point x with the least <v, x> of the shrunken copy, (R, N) -> (R, N)."""
     return domain.centre + (1 - shrink) * (domain.lowest(v) - domain.centre)
 
 
@@ -228,7 +227,7 @@ class LocalOracle(ABC):
 
     @abstractmethod
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """Return points p, (R, N), for points x and gradients g (R, N) and radii (R,) >= 0."""
+        """Return points p near x, (R, N), with the least <g, p> for gradients g and radii (R,)."""
 
     def propose(self, x: Floats, radius: Floats, g: Floats) -> Proposal:
         """Return the points p together with the weights that `accept` needs."""
@@ -314,8 +313,7 @@ class SimplexOracle(LocalOracle):
 
 
 class L1Oracle(LocalOracle):
-    """Local oracle of an l_1 ball of radius b: x as weights `|x_i| / b` of corners and a rest on
-    0."""
+    """Local oracle of an l_1 ball of radius b; x is a mixture of its corners and 0."""
 
     def __init__(self, domain: L1Ball) -> None:
         self._radius, self._reach = domain.radius, sqrt(domain.dim) / domain.radius
@@ -334,8 +332,7 @@ class L1Oracle(LocalOracle):
 
 
 class PolytopeOracle(LocalOracle):
-    """Local oracle of a polytope, with x stored as a mixture of vertices; a call adds at most
-    one."""
+    """Local oracle of a polytope, with x a stored mixture of vertices; a call adds one at most."""
 
     def __init__(self, domain: Domain, replicas: int, geometry: float) -> None:
         self._domain, N = domain, domain.dim

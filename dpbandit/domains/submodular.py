@@ -33,7 +33,8 @@ class ConcaveBase(Domain):
     rankings.
 
     `marginals` are g(i) - g(i - 1), falling: the corners are their orders (a permutahedron), for
-    example (N, ..., 2, 1) for ranks. D = sqrt(2 (m.m - m.reversed m)), `R = |m - mean m|`.
+    example (N, ..., 2, 1) for ranks. The diameter is sqrt(2 (m.m - m.reversed m)), the outer radius
+    `|m - mean m|`, m = `marginals`.
 
     >>> ConcaveBase((3.0, 2.0, 1.0)).lowest(np.array([[5.0, -4.0, 0.0]]))
     array([[1., 3., 2.]])
@@ -125,7 +126,7 @@ class ConcaveBase(Domain):
         return -self._reach(x, -u), self._reach(x, u)
 
     def _reach(self, x: Floats, u: Floats) -> Floats:
-        """Return the largest t with x + t u in C, (R,).
+        """Return the largest t for which x + t u stays in the polytope, (R,).
 
         Discrete Newton method from above: if any inequality is violated at x + t u, the one of some
         set of the largest entries is violated most; reduce t until all of these hold, and repeat.
@@ -146,7 +147,7 @@ SetFunction: TypeAlias = Callable[[frozenset[int]], float]
 
 @lru_cache(maxsize=2**16)
 def value(function: SetFunction, mask: int) -> float:
-    """Return F at one set, cached.
+    """Return the set function F at one set, cached.
 
     >>> value(len, 0b1011)
     3.0
@@ -159,7 +160,7 @@ def value(function: SetFunction, mask: int) -> float:
 
 
 def values(function: SetFunction, masks: Ints) -> Floats:
-    """Return F at each set of `masks`, of the same shape."""
+    """Return the set function F at each set of `masks`, of the same shape."""
     flat = [value(function, mask) for mask in masks.ravel().tolist()]
     return np.array(flat).reshape(masks.shape)
 
@@ -208,8 +209,8 @@ def farthest_order(table: Floats, centre: Floats) -> float:
 
 
 MAX_LISTED_ITEMS = 12
-"""Most items for which all 2^N subsets are listed."""
-_RELATIVE_TOLERANCE = 1e-9
+"""Largest number N of items whose 2^N subsets are all listed."""
+_RELATIVE_TOLERANCE = 1e-9  # of inequalities, in units of the largest value
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dpbandit.domains.domain import Domain
 from dpbandit.shelf import open_shelves
 
 MAX_COORDINATES = 500
-"""Most coordinates of a domain of groups, edges or a matrix; with more, its basis takes seconds."""
+"""Largest number of coordinates of groups, edges or a matrix; with more a basis takes seconds."""
 
 
 def domain_named(text: Any, **beside: Any) -> Domain:
@@ -17,7 +17,7 @@ def domain_named(text: Any, **beside: Any) -> Domain:
 
     Args:
         text: a key of `DOMAINS`, then `:SIZE=VALUE` for each size that is not the default.
-        beside: further sizes, by keyword.
+        beside: further sizes by name.
 
     Raises:
         InputError: an unknown domain or size, a size given twice, or a value out of range.
@@ -57,7 +57,7 @@ def _spectrahedron(order: Any) -> Domain:
     return Spectrahedron(order)
 
 
-_BALL_SIZES = {"dim": 5, "radius": 1.0}
+_BALL_SIZES = {"dim": 5, "radius": 1.0}  # default sizes of balls
 DOMAINS: dict[str, tuple[Callable[..., Domain], Mapping[str, Any]]] = {
     "ball": (Ball, _BALL_SIZES),
     "box": (_box, _BALL_SIZES),

@@ -28,7 +28,7 @@ import numpy as np
 from dpbandit.base import Floats, InputError, Ints, abbrev, whole
 
 MAX_LENGTH = 100
-"""Most positions of a list."""
+"""Largest number of positions of a list."""
 
 
 class ClickModel(ABC):
@@ -57,17 +57,17 @@ class ClickModel(ABC):
 
     @property
     def order(self) -> Ints:
-        """Positions by falling weight, (m,); the first of equal ones comes first."""
+        """Positions sorted by falling weight, (m,); ties keep their order."""
         return np.argsort(-self.weights, kind="stable")
 
     @property
     def square_total(self) -> float:
-        """Public bound on the sum of f^2 over a list, f as in `looked_at`."""
+        """Public bound on the sum of squares of `looked_at` over a list."""
         return float(self.length)
 
     @property
     def look_total(self) -> float:
-        """Public bound on the sum of f over a list, f as in `looked_at`."""
+        """Public bound on the sum of `looked_at` over a list."""
         return float(self.length)
 
     @abstractmethod
@@ -83,9 +83,9 @@ class ClickModel(ABC):
 
     @abstractmethod
     def looked_at(self, clicks: Floats) -> Floats:
-        """Return f (..., m), with which attraction becomes a click, given clicks (..., m).
+        """Return P(a look becomes a click if it attracts) by position, given clicks (..., m).
 
-        f is 0 at positions that the user is not known to have looked at; it depends on clicks
+        It is 0 at positions that the user is not known to have looked at; it depends on clicks
         alone.
         """
 
@@ -141,7 +141,7 @@ class PositionBased(ClickModel):
 
 @dataclass(frozen=True)
 class UntoldPositions(ClickModel):
-    """A `PositionBased` model whose chi is unknown to the agent: it knows the length alone."""
+    """A `PositionBased` model of which agents know the length, not the probabilities of looks."""
 
     length: int
 
@@ -237,8 +237,7 @@ class DependentClicks(ClickModel):
 
 @dataclass(frozen=True)
 class Browsing(ClickModel):
-    """A model in which a user looks at position k with probability gamma(k, distance to last
-    click).
+    """A model in which a look at position k has probability gamma(k, distance to the last click).
 
     The distance is k + 1 if there was none. The reward is the number of clicks. Dupret and
     Piwowarski, SIGIR 2008.
@@ -247,7 +246,7 @@ class Browsing(ClickModel):
     length: int
     by_position: float = 0.9
     by_distance: float = 0.8
-    """Base of gamma(k, d) = by_position^k by_distance^(d - 1), k from 0 and d from 1"""
+    """Base of gamma = by_position^k by_distance^(d - 1), position k from 0 and distance d from 1"""
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

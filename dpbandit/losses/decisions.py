@@ -31,7 +31,7 @@ from dpbandit.losses.loss import (
 
 @dataclass(frozen=True)
 class Linear(Loss):
-    """Linear loss f(x; a) = <a, x - centre> with `|a|_2 <= 1`: L = 1, values in [-R, R].
+    """Linear loss f(x; a) = <a, x - centre>, `|a|_2 <= 1`; at most the outer radius in size.
 
     The best fixed point is one call of the linear oracle.
     """
@@ -71,8 +71,8 @@ class Linear(Loss):
 class Experts(Loss):
     """Expected cost f(x; c) = <c, x> of a mixture x of N experts with costs c in [0, 1]^N.
 
-    On the simplex, centred, `|P_V c| <= sqrt(N) / 2 = L` (attained by half ones, half zeros where N
-    is even); values lie in [0, 1].
+    On the simplex the projected gradient is at most sqrt(N) / 2 (attained by half ones, half zeros
+    if N is even); values lie in [0, 1].
     """
 
     domain: Domain
@@ -113,7 +113,7 @@ class Experts(Loss):
 
 
 class _SupportFunction:
-    """Comparator of linear losses: min_x <A, x - origin>, A the sum of the data."""
+    """Comparator of linear losses, min over x of <A, x - origin> with A the sum of the data."""
 
     def __init__(self, domain: Domain, replicas: int, origin: Floats) -> None:
         self._domain, self._origin = domain, origin
@@ -129,13 +129,12 @@ class _SupportFunction:
 
 @dataclass(frozen=True)
 class Quadratic(Loss):
-    """Squared distance f(x; c) = `1/2 |x - c|^2`, c in the domain: H = 1, L = D, range [0, D^2 /
-    2].
+    """Squared distance f(x; c) = `1/2 |x - c|^2`, c in the domain: curvature 1, range [0, D^2 / 2].
 
-    If the domain has no projection, c is only clipped to the ball of V of radius R around the
-    centre, and 2 R replaces D. If c is within `reach` < R of the centre, L is at most R + reach.
-    The best fixed point is the projection of the mean of the c (without a projection: Frank-Wolfe,
-    certified to 1e-6 a round).
+    Gradients are at most D, the diameter. If the domain has no projection, c is only clipped to the
+    ball of V of radius R around the centre, and 2 R replaces D. If c is within `reach` < R of the
+    centre, gradients are at most R + reach. The best fixed point is the projection of the mean of
+    the c (without a projection: Frank-Wolfe, certified to 1e-6 a round).
     """
 
     domain: Domain
@@ -193,9 +192,10 @@ class Quadratic(Loss):
 
 @dataclass(frozen=True)
 class TiltedQuadratic(Loss):
-    """Loss f(x; a) = `1/2 |x - centre|^2 + <a, x - centre>`, `|a|_2 <= tilt`: H = 1, L = R + tilt.
+    """Loss f(x; a) = `1/2 |x - centre|^2 + <a, x - centre>`, `|a|_2 <= tilt`.
 
-    Values lie in [s^2 / 2 - tilt s, R^2 / 2 + tilt R], s = min(tilt, R). The best fixed point is
+    Curvature 1, gradients at most R + tilt, R the outer radius; values lie in
+    [s^2 / 2 - tilt s, R^2 / 2 + tilt R], s = min(tilt, R). The best fixed point is
     the projection of centre - mean a (without a projection: Frank-Wolfe, to 1e-6 a round).
     """
 
@@ -252,7 +252,7 @@ class OffsetQuadratic(Loss):
     The offset changes no minimiser and no regret, but it misleads one-point bandit methods: if s is
     the sign of this round's exploration direction, they ascend. (Smith and Thakurta's claim for
     strongly adaptive adversaries fails on it, with one dimension and offset = 3 beta slope for
-    exploration of size beta.) L = slope + H R.
+    exploration of size beta.) Gradients are at most slope + H R, R the outer radius.
     """
 
     domain: Domain
@@ -309,7 +309,7 @@ class OffsetQuadratic(Loss):
 
 
 def in_ball(domain: Domain, z: Floats, radius: float) -> Floats:
-    """Clip z to the ball of V around the centre; non-finite rows become the centre."""
+    """Clip data to the domain's outer ball around the centre; non-finite rows become the centre."""
     if radius == 0:
         return np.tile(domain.centre, (*np.shape(z)[:-1], 1))
     away = np.asarray(z, dtype=np.float64) - domain.centre
@@ -322,10 +322,11 @@ def in_ball(domain: Domain, z: Floats, radius: float) -> Floats:
 class Kink(Loss):
     """Loss f(x; a) = `slope |x - a|_2 + H/2 |x - a|_2^2`, a in V within `spread` of the centre.
 
-    L = slope + H (R + spread), values in [0, slope (R + spread) + H/2 (R + spread)^2]. At x = a
-    every vector of norm <= slope is a subgradient; `gradient` returns slope e_1, the first unit
-    vector, there. With spread = 0 the kink is the centre in every round, and the best fixed point
-    too; else the best is found numerically, to a certified gap (`DataSum`).
+    Gradients are at most slope + H (R + spread), R the outer radius, values in [0, slope (R +
+    spread) + H/2 (R + spread)^2]. At x = a every vector of norm <= slope is a subgradient;
+    `gradient` returns slope e_1, the first unit vector, there. With spread = 0 the kink is the
+    centre in every round, and the best fixed point too; else the best is found numerically, to a
+    certified gap (`DataSum`).
     """
 
     domain: Domain
@@ -418,7 +419,7 @@ class _FixedKink:
 
 
 _MAX_GOODS = 12
-"""Most products, because constants are evaluated at all 2^N corners."""
+"""Largest number N of products, because constants are evaluated at all 2^N corners."""
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,9 @@ class Loss(ABC):
 
     domain: Domain
     curvature: float = 0.0
-    """Constant H for which `f - H/2 |x|^2` is convex on V; 0 if f is not strongly convex"""
+    """Largest known H for which `f - H/2 |x|^2` is convex; 0 if f is not strongly convex"""
     smoothness: float = inf
-    """Lipschitz constant of the gradient on V"""
+    """Lipschitz constant of the gradient"""
 
     @property
     @abstractmethod
@@ -57,7 +57,7 @@ class Loss(ABC):
     @property
     @abstractmethod
     def lipschitz(self) -> float:
-        """Bound L on the Euclidean norm of the gradient's projection on V, over the domain."""
+        """Bound L on the norm of gradients, projected on the domain's affine hull."""
 
     @property
     @abstractmethod
@@ -74,10 +74,10 @@ class Loss(ABC):
         """Clip the datum to its public bounds; non-finite data become a public constant."""
 
     def admitted(self, feedback: Floats, replicas: int) -> Floats:
-        """Return an agent's feedback, `(R, *datum_shape)`, as `admissible` data.
+        """Return the feedback of an agent, `(R, *datum_shape)`, clipped by `admissible`.
 
         Raises `InputError` for any other shape: numpy would broadcast a smaller one over the
-        gradient's entries, beyond all sensitivities.
+        gradient's entries, and a user could move more than any sensitivity says.
         """
         shaped("data", np.asarray(feedback), (replicas, *self.datum_shape))
         return self.admissible(feedback)
@@ -88,24 +88,24 @@ class Loss(ABC):
 
     @abstractmethod
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """Return a subgradient at x, (R, N), not projected on V."""
+        """Return a subgradient of the loss at x, (R, N), before any projection."""
 
     @abstractmethod
     def comparator(self, replicas: int) -> Comparator:
         """Return a new `Comparator` without data."""
 
 
-_MAX_STEPS = 20_000
+_MAX_STEPS = 20_000  # of `minimise_quadratic`
 _MAX_CORNERS = 500
-"""Most corrective steps of one minimisation."""
+"""Largest number of corrective steps of one minimisation."""
 _MIN_SHARE = 1e-12
-"""Eigenvalues below this share of the largest count as 0."""
+"""Share of the largest eigenvalue below which eigenvalues count as 0."""
 
 
 def minimise_quadratic(
     domain: Domain, G: Floats, c: Floats, start: Floats, tolerance: Floats, steps: int = _MAX_STEPS
 ) -> tuple[Floats, Floats]:
-    """Return a point of C with gap at most `tolerance` (R,), and its gap; larger after `steps`.
+    """Return a point with a gap of at most `tolerance` (R,), or the last of `steps`, and its gap.
 
     1. Begin at the unconstrained minimiser (projected on C, or if it lies in C) or at `start`
        (R, N) in C, whichever is better.
@@ -138,7 +138,7 @@ def minimise_quadratic(
 
 
 def frank_wolfe_gap(domain: Domain, x: Floats, gradient: Floats) -> Floats:
-    """Return max_{s in C} <gradient, x - s>, (R,)."""
+    """Return the gap max_s <gradient, x - s> over points s of the domain, (R,)."""
     return np.vecdot(gradient, x - domain.lowest(gradient))
 
 
@@ -170,7 +170,7 @@ def _accelerated(
 def _pairwise(
     domain: Domain, G: Floats, c: Floats, x: Floats, tolerance: Floats, steps: int
 ) -> tuple[Floats, Floats]:
-    """Minimise with x as a mixture of atoms of C: weight moves from the worst atom to the best."""
+    """Minimise with x as a mixture of points: weight moves from the worst to the best."""
     R, N = x.shape
     slots = 3 * N + 5
     atoms, weights = np.zeros((R, slots, N)), np.zeros((R, slots))
@@ -242,8 +242,7 @@ def _best_weights(atoms: Floats, G: Floats, gradient: Floats, weights: Floats) -
 
 
 def _make_room(atoms: Floats, weights: Floats) -> None:
-    """Merge the two lightest atoms of each replica whose slots are all in use (their mean is in
-    C)."""
+    """Merge the two lightest atoms, whose mean is in the domain, of replicas with a full table."""
     full = np.flatnonzero(weights.min(axis=1) > 0)
     if len(full):
         one, two = weights[full].argsort(axis=1)[:, :2].T
@@ -263,7 +262,7 @@ def _quadratic(domain: Domain, G: Floats, c: Floats, x: Floats) -> Floats:
 
 
 def _on_subspace(domain: Domain, G: Floats) -> Floats:
-    """Return Q' G Q, the quadratic form on V."""
+    """Return the quadratic form Q' G Q in the coordinates of the domain's basis Q."""
     if domain.basis is None:
         return G
     return np.matmul(np.matmul(domain.basis.T, G), domain.basis)
@@ -276,7 +275,7 @@ I, c (R, N) and s (R,), of f = 1/2 <y, G y> - <c, y> + s, y = x - centre."""
 TOLERANCE = 1e-6
 """Certified gap per round where there is no closed form."""
 _BLOCK_SIZE = 256
-"""Rounds summed at once; blocks begin at multiples, so sums do not depend on calls of `best`."""
+"""Rounds summed at once, from its multiples on, so that sums do not depend on calls of `best`."""
 
 
 class QuadraticSum:
@@ -336,23 +335,23 @@ def row_sums(data: Floats) -> Floats:
 
 SMOOTH_TOLERANCE = 2e-7
 """Certified gap per round, relative to the largest change of one round's loss."""
-_NEWTON_STEPS = 200
-_MAX_HALVINGS = 30
+_NEWTON_STEPS = 200  # at most, of one minimisation
+_MAX_HALVINGS = 30  # of the step in a line search
 
 
 class Smoothed(NamedTuple):
     """Sums over the data of f and of a smooth upper bound f_mu >= f, at x."""
 
     value: Floats
-    """Sum of f, (R,)"""
+    """Sum of the losses f, (R,)"""
     smooth: Floats
-    """Sum of f_mu, (R,)"""
+    """Sum of the smoothed losses f_mu, (R,)"""
     slack: Floats
     """Gap at x between f and an affine lower bound of f whose slope is `gradient`, (R,)"""
     gradient: Floats
-    """Gradient of f_mu, (R, N)"""
+    """Gradient of the smoothed sum, (R, N)"""
     hessian: Floats
-    """Hessian of f_mu, (R, N, N)"""
+    """Hessian of the smoothed sum, (R, N, N)"""
 
 
 class SmoothedLoss(Protocol):
@@ -360,7 +359,7 @@ class SmoothedLoss(Protocol):
 
     @property
     def domain(self) -> Domain:
-        """Decisions x."""
+        """Domain of the decisions x."""
         ...
 
     @property
@@ -374,7 +373,7 @@ class SmoothedLoss(Protocol):
         ...
 
     def smoothed(self, x: Floats, data: Floats, mu: Floats) -> Smoothed:
-        """Return sums over data `(R, t, *datum_shape)` at x (R, N), smoothed by mu (R,)."""
+        """Return sums of losses of data `(R, t, *datum_shape)` at x (R, N), smoothed by mu (R,)."""
         ...
 
 

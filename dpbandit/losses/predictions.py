@@ -41,7 +41,7 @@ class Prediction(Loss):
 
     @property
     def reach(self) -> float:
-        """Largest `|u|`."""
+        """Largest absolute prediction `|u|`."""
         return self.domain.outer_radius
 
     @property
@@ -91,7 +91,7 @@ class Prediction(Loss):
 
     @abstractmethod
     def _slope(self, u: Floats, b: Floats) -> Floats:
-        """Return a subgradient of phi in u."""
+        """Return a subgradient of phi in the prediction u."""
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the smooth upper bound, phi less its affine lower bound, slope, curvature."""
@@ -100,7 +100,7 @@ class Prediction(Loss):
 
 @dataclass(frozen=True)
 class Absolute(Prediction):
-    """Absolute error `|u - b|`, b in [-bound, bound]: L = 1, range [0, R + bound]; slope 0 at 0."""
+    """Absolute error `|u - b|`, `|b| <= bound`; values in [0, R + bound], R the outer radius."""
 
     domain: Domain
     bound: float = 1.0
@@ -128,7 +128,7 @@ class Absolute(Prediction):
 
 @dataclass(frozen=True)
 class Hinge(Prediction):
-    """Hinge loss max(0, 1 - b u), b in [-1, 1] (labels +-1): L = 1, range [max(0, 1 - R), 1 + R].
+    """Hinge loss max(0, 1 - b u), labels b in [-1, 1], values in [0, 1 + R], R the outer radius.
 
     The slope at the kink is 0.
     """
@@ -158,9 +158,10 @@ class Hinge(Prediction):
 
 @dataclass(frozen=True)
 class Logistic(Prediction):
-    """Logistic loss log(1 + exp(-b u)), b in [-1, 1] (labels +-1): L = 1 / (1 + e^-R), beta = 1/4.
+    """Logistic loss log(1 + exp(-b u)), labels b in [-1, 1]; smoothness 1/4.
 
-    Values lie in [log(1 + e^-R), log(1 + e^R)].
+    Gradients are at most 1 / (1 + e^-R), R the outer radius; values lie in
+    [log(1 + e^-R), log(1 + e^R)].
     """
 
     domain: Domain
@@ -188,7 +189,7 @@ class Logistic(Prediction):
 
 @dataclass(frozen=True)
 class Squared(Prediction):
-    """Squared error (u - b)^2 / 2, `|b| <= bound`: L = R + bound, smoothness 1, range [0, L^2 / 2].
+    """Squared error (u - b)^2 / 2, `|b| <= bound`; values in [0, (R + bound)^2 / 2].
 
     The best fixed point needs the sums of a a', b a and b^2 alone (`QuadraticSum`).
     """
@@ -231,8 +232,7 @@ def hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 @dataclass(frozen=True)
 class Ramp(Prediction):
-    """Ramp loss max(0, u - b) / (2 R), u = <a, x - centre>, `|b| <= R`: L = 1 / (2 R), range [0,
-    1].
+    """Ramp loss max(0, u - b) / (2 R), u = <a, x - centre>, `|b| <= R`, R the outer radius.
 
     Users with b >= <a, x* - centre> lose nothing at x*: the realizable regime. The slope at the
     kink is 0.
@@ -242,7 +242,7 @@ class Ramp(Prediction):
 
     @property
     def bound(self) -> float:  # type: ignore[override]
-        """Largest `|b|`, R."""
+        """Largest absolute label, the outer radius R."""
         return self.domain.outer_radius
 
     @property
@@ -274,8 +274,8 @@ class Ridge(Squared):
     """Ridge loss `1/2 (u - b)^2 + H/2 |y|^2`, u = <a, y>, y = x - centre, `|a|_2 <= 1`,
     `|b| <= bound`.
 
-    H = `curvature`, smoothness 1 + H, L = R + bound + H R; values lie in [0, ((R + bound)^2 +
-    H R^2) / 2].
+    H = `curvature`, smoothness 1 + H, gradients at most R + bound + H R; values lie in [0, ((R +
+    bound)^2 + H R^2) / 2].
     """
 
     domain: Domain
@@ -341,11 +341,11 @@ class Regression(Prediction):
         raise NotImplementedError
 
     dual_smoothness: float = inf
-    """Lipschitz constant beta of the gradient, l_p to l_q"""
+    """Lipschitz constant of the gradient from the l_p to the l_q norm"""
 
     @cached_property
     def longest(self) -> float:
-        """Largest `|a|_2`, N^max(0, 1/p - 1/2)."""
+        """Largest Euclidean norm of features, N^max(0, 1/p - 1/2)."""
         return float(self.domain.dim ** max(0.0, 1 / self.domain.p - 1 / 2))
 
     @property
@@ -357,7 +357,7 @@ class Regression(Prediction):
         return self.dual_smoothness * self.longest**2
 
     def slope(self, u: Floats, y: Floats) -> Floats:
-        """Return phi'(u, y), the factor of a in the gradient."""
+        """Return phi'(u, y), by which features are multiplied in the gradient."""
         return self._slope(u, y)
 
 
