@@ -1,6 +1,6 @@
 """Type aliases of arrays and small array operations that the whole package uses.
 
-Axes: R replicas, the first axis of one round; n rounds of a block, before R; K arms; d features.
+Axes: R replicas are first in arrays of one round, (n, R) in those of n; K arms; d features.
 """
 
 from contextlib import AbstractContextManager
@@ -25,17 +25,17 @@ def rows(count: int) -> Ints:
 
 
 def pick(values: Floats, action: Ints) -> Floats:
-    """Return each replica's entry for its chosen arm: (R, K, ...) and (R,) -> (R, ...).
+    """Return from `values` (R, K, ...) each replica's entry for its chosen arm, (R, ...).
 
-    Actions (n, R) of n rounds in which `values` stay the same give (n, R, ...).
+    Actions are (R,); actions (n, R) of n rounds with the same `values` give (n, R, ...).
     """
     return values[rows(len(values)), action]
 
 
 def picks(values: Floats, action: Ints) -> Floats:
-    """Return the chosen arms' rows where `values` differ by round: (n, R, K, d) -> (n, R, d).
+    """Return the chosen arms' rows (n, R, d) from `values` (n, R, K, d) that differ by round.
 
-    With actions (R,) of a single round this is `pick`.
+    With `action` (R,) and `values` (R, K, d) of a single round it does the same as `pick`.
     """
     if action.ndim == 1:
         return pick(values, action)
@@ -43,14 +43,15 @@ def picks(values: Floats, action: Ints) -> Floats:
 
 
 def rounds_in(lead: tuple[int, ...]) -> int:
-    """Return the number of rounds in arrays whose first axes are `lead`: (R,) is 1, (n, R) is n."""
+    """Return the number of rounds in arrays with first axes `lead`: 1 for (R,), n for (n, R)."""
     return 1 if len(lead) == 1 else lead[0]
 
 
 def predictions(context: Floats, theta: Floats, *, shared: bool) -> Floats:
-    """Compute x . theta_a of every arm, (R, K), or (n, R, K) for n rounds.
+    """Compute the scalar product of context and parameter of each arm, (R, K) or (n, R, K).
 
-    Contexts (R, K, d) of arms that share theta (R, 1, d), or (R, d) for theta (R, K, d).
+    If `shared`, contexts are (R, K, d), and all arms have the same theta (R, 1, d); otherwise
+    contexts are (R, d), and theta is (R, K, d). An axis of n rounds may precede R.
     """
     return np.matvec(context, theta[:, 0]) if shared else np.matvec(theta, context)
 
@@ -70,7 +71,7 @@ def norms(x: Floats, order: float = 2) -> Floats:
 
 
 def clip_norm(x: Floats, bound: float, order: float = 2) -> Floats:
-    """Scale rows of `x` down to l_order norm `bound` where longer; replace non-finite rows by 0.
+    """Scale rows of `x` down to l_order norm `bound` if longer; replace non-finite rows by 0.
 
     A row with a NaN, an infinity or an overflowing norm carries no usable direction: it becomes
     the public constant 0, because clipping alone lets a NaN through.
@@ -93,12 +94,12 @@ def clip_range(x: Floats, low: float, high: float) -> Floats:
 
 
 def best_allowed(scores: Floats, mask: Bools) -> Ints:
-    """Return the allowed action with the largest score, the lowest of ties: (..., K) -> (...)."""
+    """Return the allowed action with the largest score, the first of ties: (..., K) -> (...)."""
     return np.where(mask, scores, -np.inf).argmax(axis=-1)
 
 
 def random_allowed(uniforms: Floats, mask: Bools) -> Ints:
-    """Draw one of the allowed actions (..., K) uniformly, from uniforms (...).
+    """Draw one of the actions that `mask` (..., K) allows, with equal chances, by uniforms (...).
 
     >>> random_allowed(np.array([0.2, 0.9]), np.array([[False, True, True]] * 2))
     array([1, 2])
@@ -108,7 +109,7 @@ def random_allowed(uniforms: Floats, mask: Bools) -> Ints:
 
 
 def added_up(vectors: Floats) -> Floats:
-    """Sum vectors over rounds, (n, R, d) -> (R, d), with roundings that do not depend on R."""
+    """Sum vectors over rounds, (n, R, d) -> (R, d), with rounding that does not depend on R."""
     if len(vectors) == 1:
         return vectors[0] + 0.0  # a sum has no -0.0
     return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))
@@ -128,9 +129,9 @@ def _threads() -> Any:
 
 
 def drawn(weights: Floats, uniforms: Floats) -> Ints:
-    """Draw an index i with probability weights_i / sum(weights): (R, K), uniforms (R,) -> (R,).
+    """Draw index i of each row with probability weights_i / sum(weights): (R, K) -> (R,).
 
-    Weights are >= 0, and at least one of each row is positive.
+    Weights are >= 0, at least one of each row is positive; `uniforms` (R,) are in [0, 1).
 
     >>> drawn(np.array([[1.0, 0.0, 3.0]] * 2), np.array([0.2, 0.3]))
     array([0, 2])
@@ -139,7 +140,7 @@ def drawn(weights: Floats, uniforms: Floats) -> Ints:
 
 
 def at_height(heights: Floats, uniforms: Floats) -> Ints:
-    """Draw an index as `drawn` does, from cumulative weights `heights` (R, K)."""
+    """Draw indices (R,) as `drawn` does, given cumulative sums `heights` (R, K) of the weights."""
     # u x the last height, rounded, may be that height
     aim = np.minimum(uniforms * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
     return np.asarray((heights > aim[:, None]).argmax(axis=1))

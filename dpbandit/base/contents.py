@@ -1,4 +1,4 @@
-"""Search of an object graph: everything an object refers to by attributes, containers, methods."""
+"""Search for all objects that an object refers to through attributes, containers and methods."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping

@@ -18,8 +18,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from dpbandit.base.inputs import InputError
 
 _MAX_TEXT_LETTERS = 10_000
-"""Longest name or sentence that is read from a file; more would be no line of a table."""
-_IS_VALUE_OF: dict[Any, Callable[[Any], bool]] = {
+"""Largest number of letters of a text read from a file; a longer one fits no line of a table."""
+_IS_VALUE_OF: dict[Any, Callable[[Any], bool]] = {  # declared type -> check of a value
     Any: lambda value: True,
     bool: lambda value: isinstance(value, bool),
     int: lambda value: _is_number(value, int) and value < 2**63,
@@ -28,7 +28,7 @@ _IS_VALUE_OF: dict[Any, Callable[[Any], bool]] = {
     NoneType: lambda value: value is None,
 }
 
-T = TypeVar("T")
+T = TypeVar("T")  # class of the object that `made` builds
 _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 
 
@@ -224,7 +224,7 @@ def has_methods(what: str, thing: Any, **methods: tuple[str, ...]) -> None:
 
 
 def missing_fields(kind: Any, names: Collection[str]) -> list[str]:
-    """Return the fields of a dataclass without a default that are not in `names`, else none."""
+    """Return a dataclass's fields without default that `names` lacks; [] for anything else."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return []
     needed = [f for f in fields(kind) if f.init and f.default is f.default_factory is MISSING]
@@ -232,7 +232,7 @@ def missing_fields(kind: Any, names: Collection[str]) -> list[str]:
 
 
 def of_kind(thing: Any) -> str:
-    """Name the class of an object for a message: `None`, or `a Mine`."""
+    """Return an object's class in words for a message, such as "a FADE", or "None" for None."""
     return "None" if thing is None else f"a {type(thing).__name__}"
 
 
@@ -254,7 +254,7 @@ def imported(module: str, what: str) -> Any:
         raise InputError(f"Cannot import {module!r} of {what}: {kind}{message}.") from error
 
 
-_TYPE_WORDS: dict[Any, str] = {
+_TYPE_WORDS: dict[Any, str] = {  # type of a field -> its values in English
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -273,7 +273,7 @@ class Described:
     default: str
     """default as written on the command line; "" if there is none"""
     values: str
-    """types of values, or all allowed words, in English; "" for types without an entry"""
+    """allowed types or words, in English, such as "a number"; "" if a type has no English name"""
     text: str
     """docstring below the field"""
 

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """First letters of a cell that spreadsheets evaluate as a formula."""
 _MAX_JSON_LEVELS = 50
-"""Deepest nesting of lists and objects in a JSON file that is read."""
+"""Largest depth of nested lists and objects in a JSON file that is read."""
 _Made = TypeVar("_Made")
 _NEW, _OLD, _PUT = "new", "old", "put"
-"""Endings of temporary folders. `new`: being filled. `old`: complete, about to be exchanged with
-the target. `put`: complete, being moved into the target file by file."""
+"""Endings of the names of temporary folders, "new" while one is filled, "old" when it is complete
+and about to be exchanged with the target, "put" while its files are moved into the target."""
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux
 _PARTIAL = re.compile(r"\.[0-9a-f]{16}\.\d+(\..{0,8})?")
-"""Names of the temporary files of `write_atomically`"""
+"""Pattern of the names of the temporary files of `write_atomically`"""
 
 
 def plain(value: Any) -> Any:
@@ -66,7 +66,7 @@ def write_json(path: Path, document: Any) -> Path:
 
 
 def write_csv(path: Path, table: "pd.DataFrame") -> Path:
-    """Write a table as CSV, atomically; text that a spreadsheet would run as a formula gets a '."""
+    """Write a table as CSV, atomically; put a ' before text that spreadsheets run as a formula."""
     safe = table.rename(columns=_defused)
     for name in safe.select_dtypes(exclude="number"):
         safe[name] = safe[name].map(_defused)
@@ -104,7 +104,7 @@ def text_of(name: str, path: Any) -> str:
 def read_text(path: str | os.PathLike[str], *, errors: str = "strict", called: str = "{}") -> str:
     """Read a text file in UTF-8, with or without a byte order mark.
 
-    Messages name the file as `called`, with {} for its path.
+    Error messages name the file by the text `called`, in which {} stands for its path.
 
     Raises:
         InputError: the file does not exist or cannot be read, see `check_readable`.
@@ -122,7 +122,7 @@ def check_readable(path: str | os.PathLike[str], *, called: str = "{}") -> None:
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    """Return True if `path` exists; raise `InputError` if the system refuses such a path."""
+    """Return True if `path` exists; raise `InputError` if the system rejects it, as if too long."""
     with in_one_sentence("read", path), suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
         return True
@@ -168,13 +168,13 @@ def write_atomically(
 
 
 def unique_name(target: str | os.PathLike[str]) -> str:
-    """Return the prefix of a target's temporary files: a hash, since long names are refused."""
+    """Return how a file's temporary files are called: a short hash, as long names are refused."""
     return f".{sha256(os.fsencode(target)).hexdigest()[:16]}"
 
 
 @contextmanager
 def claimed(partial: Path, mode: int = 0o666) -> Iterator[None]:
-    """Hold a lock on a temporary file (created here) or folder: a sign that its writer is alive."""
+    """Lock a temporary file, which is created, or folder: a sign that its writer is alive."""
     held = None
     while held is None and fcntl is not None:
         flags = os.O_RDONLY if partial.is_dir() else os.O_RDWR | os.O_CREAT
@@ -286,7 +286,7 @@ def _put(place: Path, target: Path) -> None:
 
 
 def _merge(source: Path, target: Path, *, newer: bool) -> None:
-    """Move the files of `source` into `target`; where both have a name, the newer folder's stays.
+    """Move the files of `source` into `target`; of two with one name the newer folder's stays.
 
     `newer` says that `source` is the newer folder. Safe if two processes merge at the same time.
     """
@@ -340,7 +340,7 @@ def short_path(path: str | os.PathLike[str]) -> str:
 def in_one_sentence(
     what: str, path: str | os.PathLike[str], kinds: Any = (OSError, ValueError), called: str = "{}"
 ) -> Iterator[None]:
-    """Convert errors of the system about `path`, such as a full disk, to one `InputError`."""
+    """In a `with` block, convert the system's errors about `path` to an `InputError`."""
     try:
         yield
     except kinds as error:
@@ -379,9 +379,10 @@ def _row(cell: str, texts: Sequence[str]) -> str:
 
 
 PROGRAM = ("dpbandit", "source", "numpy", "scipy")
-"""Keys of a provenance that determine numbers; with another library a seed may draw other ones."""
+"""Keys of a provenance on which results depend; other libraries may draw other random numbers."""
 _HASHED_SUFFIXES = (".py", ".csv", ".gz", ".json", ".parquet", ".toml")
 """Suffixes of files of code and data that enter `source_digest`."""
+# libraries whose versions a provenance records
 _LIBRARIES = ("numpy", "scipy", "gymnasium", "pandas", "pyarrow", "dp-accounting")
 
 
@@ -394,7 +395,7 @@ def source_digest() -> str:
 
 
 def digest_of(folders: Iterable[Path]) -> str:
-    """Return a hash of the names and contents of all files in folders that may change a number.
+    """Return a hash of the names and contents of all files in `folders` that may change results.
 
     Left out are pages and their style, the suite's list of problems and shipped results, and
     hidden files.
@@ -412,7 +413,7 @@ def digest_of(folders: Iterable[Path]) -> str:
 
 
 def _cpu() -> str:
-    """Return the processor type, named by the kernels that NumPy and BLAS selected for it."""
+    """Return the processor type, as the names of the kernels that NumPy and BLAS chose for it."""
     found = {library.get("architecture", "") for library in threadpool_info()}
     simd = np.show_config(mode="dicts")["SIMD Extensions"]
     return " ".join([platform.machine(), *sorted(found - {""}), *simd.get("found", [])[-1:]])

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from dpbandit.base.inputs import InputError
 
 RAISED = (Exception, SystemExit)
-"""Exceptions that end the run of the agent that raised them, and nothing else"""
-_PACKAGE_FOLDER = Path(__file__).parents[1]
+"""Exceptions that end only the run of the agent that raised them, not those of other agents."""
+_PACKAGE_FOLDER = Path(__file__).parents[1]  # of dpbandit's code
 _MAX_MESSAGE_LETTERS = 300
-"""Letters of an exception's message that are repeated; the rest is cut off."""
+"""Largest number of letters of an exception's message that is quoted; the rest is cut off."""
 
 
 class AgentError(InputError):
@@ -54,7 +54,7 @@ class AgentError(InputError):
 def agent_error(
     agent: str, method: str, round: int | None, error: BaseException
 ) -> AgentError | None:
-    """Return an exception raised by an agent's method as an `AgentError`; count the call as ended.
+    """Return an exception raised by an agent's method as an `AgentError`; add 1 to `WATCH.calls`.
 
     Returns None for exceptions that should propagate unchanged: `InputError`, `MemoryError`, and
     assertions in the code of dpbandit. Must be called in the function that called the agent.
@@ -75,7 +75,7 @@ def agent_error(
 
 
 def _theirs(trace: TracebackType | None) -> TracebackType | None:
-    """Drop the leading frames of a traceback that are dpbandit's, unless all frames are."""
+    """Drop the leading frames of a traceback that are in dpbandit's code, unless all are."""
     found = trace
     while found is not None and found.tb_frame.f_code.co_filename.startswith(str(_PACKAGE_FOLDER)):
         found = found.tb_next
@@ -97,7 +97,7 @@ def _place(frames: traceback.StackSummary) -> str:
 
 
 class OverTime(BaseException):
-    """Interrupt raised inside code that exceeds a time limit; `except Exception` misses it."""
+    """Exception raised inside code that exceeds a time limit; not caught by `except Exception`."""
 
 
 class TimeLimit(NamedTuple):
@@ -110,7 +110,7 @@ class TimeLimit(NamedTuple):
 
 
 class _Watch(threading.local):
-    """Counter of begins and ends of calls to agents, per thread; odd inside a call."""
+    """Counter, per thread, of begins and ends of calls of agents' methods; odd during a call."""
 
     calls = 0
 
@@ -145,7 +145,7 @@ def time_limit(limit: TimeLimit | None) -> Iterator[None]:
 
 
 class _Clock:
-    """Timer that checks several times within a limit whether it is exceeded."""
+    """Timer that checks a time limit at least four times before it ends."""
 
     def __init__(self, limit: TimeLimit) -> None:
         self.limit, self.every = limit, min(1.0, min(limit) / 4)
@@ -172,7 +172,7 @@ class _Clock:
         return text
 
     def watch(self, over: threading.Event) -> None:
-        """Start a thread that checks the limits until `over`, and raises in the calling thread."""
+        """Start a thread that raises `OverTime` in this one at a limit, until `over` is set."""
         here = threading.get_ident()
 
         def look() -> None:
@@ -187,7 +187,7 @@ class _Clock:
 
 @contextmanager
 def _signals(clock: _Clock) -> Iterator[None]:
-    """Check the limits at each alarm of the process's timer; restore an earlier timer after."""
+    """Check the limits at each alarm of the process's timer; at the end restore the old timer."""
 
     def look(number: int, frame: Any) -> None:
         if (text := clock.passed()) is not None:

@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 10**9
-"""Longest horizon; takes hours, even for random play."""
+"""Largest horizon, in rounds; even random play takes hours for so many."""
 MOST_DIM = 100_000
-"""Most features of a context, or coordinates of a domain; such a matrix has 80 gigabytes."""
+"""Largest number d of features, or coordinates of a point; a d x d matrix then has 80 gigabytes."""
 MOST_ACTIONS = 1_000_000
-"""Most arms, items or experts."""
+"""Largest number of arms, items or experts."""
 MOST_REPLICAS = 100_000
-"""Most replicas of one configuration; their curves have more than a gigabyte."""
+"""Largest number of replicas of one run, whose curves then have more than a gigabyte."""
 MOST_RUNS = 10_000_000
-"""Most runs of an audit in each of its two worlds."""
+"""Largest number of runs of an audit on each of its two neighbouring data sets."""
 MOST_JOBS = 1024
-"""Most processes, more than any machine has use for."""
+"""Largest number of parallel processes, more than any machine has use for."""
 _LEAST_EPSILON, _LEAST_DELTA = 1e-50, 1e-300
 _LARGEST_SETTING = 1e50
-"""Largest size of a number; powers of larger ones overflow."""
+"""Largest absolute value of a number that users pass; powers of larger ones overflow."""
 
 
 class InputError(ValueError):
@@ -66,7 +66,7 @@ def positive(name: str, value: Any) -> None:
 
 
 def inside(name: str, value: Any, low: float, high: float, *, ends: bool) -> None:
-    """Raise `InputError` unless `value` lies in [low, high], or in (low, high) without `ends`."""
+    """Raise `InputError` unless `value` is in [low, high], or in (low, high) if not `ends`."""
     fits = _is(Real, name, value, float_info.max, 0.0 if ends else float_info.min)
     if not fits or not (low <= value <= high if ends else low < value < high):
         interval = f"[{low}, {high}]" if ends else f"({low}, {high})"
@@ -114,7 +114,7 @@ def _is_real(item: Any) -> bool:
 
 
 def vector(name: str, value: Any, length: int | None) -> npt.NDArray[np.float64]:
-    """Convert to a vector of `length` finite numbers, any for None; else raise `InputError`."""
+    """Convert to a vector of `length` finite numbers (None: any length), or raise `InputError`."""
     try:
         array = reals(value)
     except ValueError:  # a word, ragged rows, 10**400
@@ -212,9 +212,9 @@ def named(name: str, value: Any) -> None:
 def _is(
     kind: Any, name: str, value: Any, most: float = _LARGEST_SETTING, least: float = float_info.min
 ) -> bool:
-    """Return True if `value` is a number of this kind; NaN is none.
+    """Return True if `value` is a number of the class `kind` other than NaN.
 
-    Raises `InputError` for a number of size above `most`, or between 0 and `least`.
+    Raises `InputError` for an absolute value above `most`, or between 0 and `least`.
     """
     if not isinstance(value, kind) or isinstance(value, bool | np.timedelta64) or value != value:
         return False

@@ -1,8 +1,8 @@
 """Alignment of pandas and polars data by their labels, before they are read as arrays.
 
 Arrays and lists have no labels and are taken as they stand. Rows or columns with the expected
-labels in another order are reordered; other labels are refused. So is a default pandas index
-0, 1, ... beside another order of the same numbers: it may number rows, or mean nothing.
+labels in another order are reordered; other labels are refused. A default pandas index 0, 1, ...
+is never reordered, but refused if it differs: it may be labels, or merely number the rows.
 """
 
 import sys
@@ -43,8 +43,8 @@ def by_index(name: str, value: Any, index: Any, of: str) -> Any:
         of: name of the data that has `index`, in messages.
 
     Raises:
-        InputError: labels differ, occur twice in another order, or are a default index beside
-            another order of its numbers.
+        InputError: the labels differ, or they are in another order and one of the two indices
+            repeats a label or is a default index 0, 1, 2.
     """
     present = index_of(value)
     # callers check lengths
@@ -66,7 +66,7 @@ def by_index(name: str, value: Any, index: Any, of: str) -> Any:
 
 
 def by_name(name: str, value: Any, names: Iterable[Any], of: str, *, axis: int = 1) -> Any:
-    """Return a DataFrame with columns in the order of `names`; with axis=0, a Series' rows.
+    """Return a DataFrame with columns, or with axis=0 a Series with rows, in order of `names`.
 
     Names are compared as they are, then as text, since columns of files are called "0" and "1".
     Data without labels are returned unchanged. `of` names the labels in messages.

@@ -18,7 +18,7 @@ PATIENCE = 2.0
 
 
 class Progress:
-    """Progress bar of a comparison in replica-rounds, on stderr after two seconds."""
+    """Progress bar of a comparison on stderr, in rounds times replicas, after two seconds."""
 
     def __init__(self, total: int, *, visible: bool = True) -> None:
         self._visible, self._total, self._done = visible, total, 0
@@ -42,12 +42,12 @@ class Progress:
         self._rate, self._name = rate, name
 
     def say(self, line: str) -> None:
-        """Print a line on stderr if that is no terminal, where no bar can be drawn."""
+        """Print a line on stderr if stderr is no terminal, and so can show no bar."""
         if self._visible:
             say_without_terminal(line)
 
     def finish(self, name: str) -> None:
-        """Print that `name` is done, without a terminal and after more than two seconds."""
+        """Print that the agent `name` is done, if that took two seconds and there is no bar."""
         seconds = time.perf_counter() - self._start
         if seconds > PATIENCE:
             self.say(f"{name}: done after {seconds:.0f} s")
@@ -62,7 +62,7 @@ class Progress:
 
 
 def say_without_terminal(line: str) -> None:
-    """Print a line on stderr if that is no terminal."""
+    """Print a line on stderr if stderr is no terminal."""
     with suppress(OSError):  # a run goes on if its reader is gone
         if not sys.stderr.isatty():
             print(line, file=sys.stderr, flush=True)
@@ -89,11 +89,11 @@ def started_bar(total: int) -> Any:
 
 
 _POLL_SECONDS = 0.3
-"""Seconds between two readings of workers' notes, and between two notes of one worker."""
+"""Seconds between two updates of a worker's note, and between two readings of all notes."""
 
 
 class Note:
-    """Progress of a worker process, written to a file: replica-rounds done, agent that runs."""
+    """File in which a worker process notes its rounds done, times replicas, and its agent."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._done, self._next, self._rate, self._name = path, 0, 0.0, 1, ""
@@ -115,10 +115,10 @@ class Note:
 
 
 class Board:
-    """Progress bars of several workers on stderr: one in total, one for each part in work.
+    """Progress bars on stderr: one for all work, one for each part that a worker has begun.
 
     Args:
-        parts: names of the parts of the work, with their numbers of replica-rounds.
+        parts: name of each part of the work -> its number of rounds times replicas.
         visible: draw the bars, after two seconds.
 
     >>> with Board({"replicas 0 to 4": 50}, visible=False) as board:
@@ -163,7 +163,7 @@ class Board:
             say_without_terminal(f"{part}: done after {seconds:.0f} s")
 
     def counts(self) -> dict[str, tuple[int, str]]:
-        """Return for every part in work the replica-rounds done and the agent that runs."""
+        """Return for each begun part its rounds done, times replicas, and the running agent."""
         found = {}
         for part, file in self._files.items():
             with suppress(OSError, ValueError):  # not begun, or half written
@@ -250,7 +250,7 @@ class SafeStream:
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream; if that succeeds, no text is unwritten."""
+        """Flush the stream; if that succeeds, empty `unwritten`."""
         self._try(self._stream.flush)
         if self.error is None:
             self._unwritten.clear()
@@ -264,7 +264,7 @@ class SafeStream:
                 self._discard()
 
     def _discard(self) -> None:
-        """Redirect the stream to the null device: Python flushes it at exit, and would complain."""
+        """Redirect the stream to the null device, as Python's flush at exit would fail."""
         with suppress(OSError, ValueError):  # a stream in memory has no file descriptor
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())

@@ -22,11 +22,11 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import InputError, abbrev, whole
 
 _VALUES_AHEAD = 2048
-"""Most values drawn at once for a replica and a call site; changes speed, never values."""
+"""Largest number of values drawn ahead for a replica and a call site; affects only speed."""
 _REPLICA_MAJOR_VALUES = 64
-"""Values per round from which a block is stored replica by replica, in the order of drawing."""
+"""Number of values per round from which they are stored replica by replica, as they are drawn."""
 FIRST_DRAWN_ROUNDS = 16
-"""Rounds drawn at once by the first call; the number then doubles up to the maximum."""
+"""Number of rounds that a source draws first; it doubles with each later draw, up to a maximum."""
 
 Seed: TypeAlias = int | tuple[int, ...]
 
@@ -74,9 +74,9 @@ class Streams:
         return Streams([_hashed(seed, name) for seed in self._seeds])
 
     def in_world(self, seed: int | None) -> "Streams":
-        """Return fresh streams of the same seeds whose `world` is equal in every replica.
+        """Return streams of the same seeds, whose `world` draws equal numbers in all replicas.
 
-        With seed None, `world` is the streams themselves, different in every replica.
+        A problem draws its parameters from `world`. With seed None they differ by replica.
         """
         made = Streams(self._seeds)
         if seed is not None:
@@ -84,11 +84,11 @@ class Streams:
         return made
 
     def normals(self, name: str, *shape: int) -> "Draws":
-        """Return a source of standard normals for the call site `name`, `(R, *shape)` a call."""
+        """Return a source of standard normals for the call site `name`, `(R, *shape)` per call."""
         return self._draws(name, shape, "standard_normal")
 
     def uniforms(self, name: str, *shape: int) -> "Draws":
-        """Return a source of uniforms on [0, 1) for the call site `name`, `(R, *shape)` a call."""
+        """Return a source of uniforms in [0, 1) for call site `name`, `(R, *shape)` per call."""
         return self._draws(name, shape, "random")
 
     def chi_squares(self, name: str, degrees: Sequence[float]) -> "Draws":
@@ -100,11 +100,11 @@ class Streams:
         return self._draws(name, shape, "standard_exponential")
 
     def gammas(self, name: str, order: float, *shape: int) -> "Draws":
-        """Return a source of gamma variables of shape `order` and scale 1, `(R, *shape)` a call."""
+        """Return a source of Gamma(`order`) variables with scale 1, `(R, *shape)` per call."""
         return self._draws(name, shape, "standard_gamma", order)
 
     def binomials(self, name: str, count: int, *shape: int) -> "Draws":
-        """Return a source of Binomial(`count`, 1/2) numbers, `(R, *shape)` a call."""
+        """Return a source of Binomial(`count`, 1/2) numbers, `(R, *shape)` per call."""
         return self._draws(name, shape, "binomial", count, 0.5)
 
     def generators(self, name: str) -> list[np.random.Generator]:
@@ -143,7 +143,7 @@ class Source(ABC):
     """Random numbers for all replicas; either call the source each round, or `take` blocks."""
 
     ahead: int
-    """most rounds drawn ahead of the calls; changes speed, never values"""
+    """largest number of rounds drawn ahead of the calls; affects speed, not values"""
     _block: Floats = np.empty(0)
     _next = 0
 
@@ -174,7 +174,7 @@ class Source(ABC):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def over(self, lead: tuple[int, ...]) -> Floats:
-        """Return numbers `(*lead, *shape)` for one round, lead (R,), or n rounds, lead (n, R)."""
+        """Return the numbers of the next round, if `lead` is (R,), or n rounds, if it is (n, R)."""
         return self() if len(lead) == 1 else self.several(lead[0])
 
     def _refill(self) -> None:
@@ -184,13 +184,13 @@ class Source(ABC):
 
     @abstractmethod
     def take(self, count: int) -> Floats:
-        """Draw the next `count` rounds' numbers, `(count, R, *shape)`, past any drawn ahead."""
+        """Draw `count` rounds' numbers, `(count, R, *shape)`, after those drawn ahead so far."""
 
 
 class BlockDraws:
     """Record of the numbers that sources returned during a block of rounds, to replay a round.
 
-    An agent may draw all rounds of the block at once, by `several`, or round after round.
+    An agent may draw all rounds of the block at once, by `Source.several`, or round after round.
     """
 
     def __init__(self, rounds: int) -> None:
@@ -218,7 +218,7 @@ class BlockDraws:
 
     @contextmanager
     def again(self, row: int) -> Iterator[None]:
-        """Make sources return the numbers of this row of the block again, without drawing."""
+        """Make sources return the numbers of round `row` of the block again, without drawing."""
         self._row, self._again = row, dict[Source, list[Floats]]()
         token = _draws_of_block.set(self)
         try:
@@ -238,7 +238,7 @@ _draws_of_block: ContextVar[BlockDraws | None] = ContextVar("draws of a block", 
 
 @contextmanager
 def drawn_in(rounds: int) -> Iterator[BlockDraws]:
-    """Record the numbers that sources return in this thread during a block of `rounds` rounds.
+    """In a `with` block, record what sources return in this thread for a block of `rounds`.
 
     >>> uniforms = Streams([7]).uniforms("uniforms")
     >>> with drawn_in(3) as draws:
@@ -272,7 +272,7 @@ class Paced:
         self._next = np.zeros(0, dtype=np.int64)
 
     def __call__(self, here: npt.NDArray[np.bool_]) -> Floats:
-        """Return the next numbers of the replicas `here` (R,), `(R, *shape)`; 0 for the others."""
+        """Return the next numbers, `(R, *shape)`, of replicas in mask `here` (R,); 0 for others."""
         if not self._next.size:
             self._next = np.zeros(len(here), dtype=np.int64)
         if self._next.max() >= len(self._stock):
@@ -288,7 +288,7 @@ class Paced:
 
 
 class Draws(Source):
-    """A call site's numbers, drawn from one generator for each distinct seed.
+    """Source of the numbers of one call site, with one generator for each distinct seed.
 
     `distinct_of` (R,) is the index of each replica's generator; None if all seeds differ.
     """

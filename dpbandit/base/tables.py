@@ -65,7 +65,7 @@ class Table(RichTable):
     def _part(
         self, places: Sequence[int], console: Console, *, narrow: bool = False
     ) -> tuple[RichTable, int]:
-        """Return a table of some columns, and the least width without broken numbers or words.
+        """Return a table of some columns, and its smallest width without broken numbers or words.
 
         Keys may shrink to `letters`, text columns to 16 letters or their longest word, numbers not
         at all; `narrow` wraps headings to the width of their cells.
