@@ -15,8 +15,8 @@ from sphinx.pycode import ModuleAnalyzer
 
 from dpbandit.agents import AGENTS
 
-_DIRECTIVE = re.compile(r"(?ms)^```\{(agent|settings)\} ([^\n]*)\n```$")
-_RST = "````{{eval-rst}}\n{}\n````"
+_DIRECTIVE = re.compile(r"(?ms)^```\{(agent|settings)\} ([^\n]*)\n```$")  # its name, and ids
+_RST = "````{{eval-rst}}\n{}\n````"  # reStructuredText in Markdown
 _SETTINGS_TABLE = """.. list-table:: {}
    :header-rows: 1
 
@@ -33,11 +33,11 @@ _SHARED_MEANINGS = {
 """Meanings of settings without a docstring, the same for all agents."""
 
 Render = Callable[[str, str, Any, list[str]], list[str]]
-"""Function of (what, name, object, docstring) that returns the docstring as reStructuredText"""
+"""Function of (kind, name, object, lines of its docstring) that returns reStructuredText lines"""
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Register the rewriting of pages as they are read."""
+    """Register the function that replaces the directives of a page when Sphinx reads it."""
     app.connect("source-read", _read)
     return {"parallel_read_safe": True}
 
@@ -60,7 +60,7 @@ def _read(app: Any, docname: str, source: list[str]) -> None:
 
 
 def agent(name: str, render: Render) -> str:
-    """Return the docstring of an agent's config, reStructuredText in Markdown."""
+    """Return the docstring of an agent's config, as reStructuredText for a Markdown page."""
     config = AGENTS[name]
     lines = (getdoc(config) or "").split("\n")
     full_name = f"{config.__module__}.{config.__qualname__}"
@@ -68,7 +68,7 @@ def agent(name: str, render: Render) -> str:
 
 
 def settings(name: str, render: Render) -> str:
-    """Return the table of an agent's settings, reStructuredText in Markdown."""
+    """Return the table of an agent's settings, as reStructuredText for a Markdown page."""
     config, rows = AGENTS[name], []
     for field in fields(config):
         text = "\n       ".join(meaning(config, field, render))
@@ -78,7 +78,7 @@ def settings(name: str, render: Render) -> str:
 
 
 def meaning(config: type, field: Field[Any], render: Render) -> list[str]:
-    """Return the docstring of a setting, after its choices if the docstring omits these."""
+    """Return the docstring of a setting; if it omits an allowed value, put all of them first."""
     keys = ((cls, (cls.__qualname__, field.name)) for cls in _documented(config))
     written = next(filter(None, (_docstrings(cls).get(key) for cls, key in keys)), [])
     text = written or _SHARED_MEANINGS.get(field.name, "").splitlines()
@@ -98,14 +98,14 @@ def _documented(config: type) -> list[type]:
 
 
 def _docstrings(cls: type) -> dict[tuple[str, str], list[str]]:
-    """Return the docstrings of attributes, as autodoc finds them."""
+    """Return docstrings of attributes by (class, attribute), read from the source as in autodoc."""
     analyzer = ModuleAnalyzer.for_module(cls.__module__)
     analyzer.analyze()
     return analyzer.attr_docs
 
 
 def _choices(annotation: Any) -> list[str]:
-    """Return the values of the Literals in a type."""
+    """Return the values of all `Literal` types within a type annotation."""
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     return [value for part in get_args(annotation) for value in _choices(part)]

@@ -4,10 +4,10 @@ Sphinx's own contents list every member of every class in the navigation of ever
 
 directive                           replaced by
 .. automodule:: M, and below it
-   :imported-members:               itself, below a table of all that M documents
-.. automodule:: M                   itself
+   :imported-members:               a table of what M re-exports, then the unchanged directive
+.. automodule:: M                   the unchanged directive
 .. modules::                        a table of the modules without `:imported-members:` on this page
-.. families:: FOLDER [FOLDER ...]   the agents of these folders: a table, and one by one
+.. families:: FOLDER [FOLDER ...]   a table of the agents in these folders, then each agent
 .. names:: PACKAGE                  a table of the re-exports of a package, with links
 """
 
@@ -18,16 +18,16 @@ from typing import Any
 
 from dpbandit import agents
 
-_MODULE = re.compile(r"^\.\. automodule:: (\S+)\n(?!   :imported-members:)", re.MULTILINE)
-_PACKAGE = re.compile(r"^\.\. automodule:: (\S+)\n   :imported-members:\n", re.MULTILINE)
-_FAMILIES = re.compile(r"^\.\. families:: (.+)\n", re.MULTILINE)
-_NAMES = re.compile(r"^\.\. names:: (\S+)\n", re.MULTILINE)
-_IDS = {config: name for name, config in agents.AGENTS.items()}
+_MODULE = re.compile(r"(?m)^\.\. automodule:: (\S+)\n(?!   :imported-members:)")  # name
+_PACKAGE = re.compile(r"(?m)^\.\. automodule:: (\S+)\n   :imported-members:\n")  # name
+_FAMILIES = re.compile(r"^\.\. families:: (.+)\n", re.MULTILINE)  # folders of agents
+_NAMES = re.compile(r"^\.\. names:: (\S+)\n", re.MULTILINE)  # name of a package
+_IDS = {config: name for name, config in agents.AGENTS.items()}  # class -> id of the agent
 _OVERVIEW_TABLE = ".. list-table::\n   :widths: auto\n   :class: overview\n\n"
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Register the rewriting of pages as they are read."""
+    """Register the function that replaces the directives of a page when Sphinx reads it."""
     app.connect("source-read", _read)
     return {"parallel_read_safe": True}
 

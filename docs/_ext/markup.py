@@ -2,9 +2,9 @@
 
 A page of docs/ with the text `see PATH` shows the Markdown file at PATH (from the root), with its
 links rewritten. Links of other pages to such a file lead to its page, links to any other file
-outside docs/ to a copy of it. A picture that the page has to shrink leads to its file, in full
+outside docs/ to a copy of it. A picture that has to be scaled down links to its file, in full
 size. Formulas are MathML, which browsers draw without a script and without a network. Signatures
-and attributes are as they are written: arrays by the names of `dpbandit.base.arrays`.
+and attributes name types of arrays as the source does, `Floats` of `dpbandit.base.arrays`.
 """
 
 import re
@@ -18,10 +18,10 @@ from sphinx import addnodes
 
 DOCS = Path(__file__).resolve().parent.parent
 ROOT = DOCS.parent
-_SEE = re.compile(r"see ([\w./]+\.md)\s*")
-_TARGET = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
+_SEE = re.compile(r"see ([\w./]+\.md)\s*")  # a page that shows this file
+_TARGET = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")  # target of a link, if it is a path
 _ARRAY = r"(?:~numpy\.)?ndarray\[tuple\[(?:~typing\.)?Any, \.\.\.\], (?:~numpy\.)?dtype\[({})\]\]"
-_ALIASES = {
+_ALIASES = {  # name in the source -> type as Sphinx writes it out
     "Floats": re.compile(_ARRAY.format(r"(?:~numpy\.)?floating\[(?:~typing\.)?Any\]")),
     "Ints": re.compile(_ARRAY.format(r"(?:~numpy\.)?int64")),
     "Bools": re.compile(_ARRAY.format(r"(?:~numpy\.)?bool")),
@@ -30,7 +30,7 @@ _ALIASES = {
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Register the rewriting, and the renderer of `html_math_renderer = "mathml"`."""
+    """Register functions that rewrite pages, and the renderer `html_math_renderer = "mathml"`."""
     app.connect("source-read", _read)
     app.connect("doctree-read", _linked)
     app.connect("autodoc-process-signature", _sign)
@@ -41,7 +41,7 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def pages() -> dict[Path, Path]:
-    """Return each file outside docs/ that a page shows -> the page."""
+    """Return the files outside docs/ that pages show: path of the file -> path of its page."""
     found = {}
     for page in DOCS.rglob("*.md"):
         if see := _SEE.fullmatch(page.read_text(encoding="utf-8")):
@@ -71,7 +71,7 @@ def _linked(app: Any, doctree: nodes.document) -> None:
 
 
 def _drawn(formula: str, display: str) -> str:
-    """Convert a formula; add thin spaces after ln, log, max, .., and norms of one height."""
+    """Convert LaTeX to MathML, with thin spaces after ln, log, max, and bars of one height."""
     functions = r"(<mi>(?:ln|log|exp|max|min|sup)</mi>)(?=<m(?:i|n|frac|sqrt)>)"
     spaced = re.sub(functions, r'\1<mspace width="0.167em" />', convert(formula, display=display))
     return spaced.replace("<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>')

@@ -1,6 +1,6 @@
-"""`dpbandit envs`, `agents`, `certify`, `compare` and `audit`.
+"""Commands `dpbandit envs`, `agents`, `certify`, `compare` and `audit`.
 
-Slow modules are imported by the functions that need them, so that help comes at once.
+Slow modules are imported by the functions that need them, so that `--help` answers at once.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from dpbandit.results.results import Results
     from dpbandit.specs import AgentConfig, Spec
 
-_SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
+_SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")  # of the docstring
 
 
 def envs(
@@ -154,7 +154,7 @@ def agents(
 
 
 def _able(env: str | None, private: bool) -> Container[str]:
-    """Return ids of agents that play this environment; if `private`, with a privacy target only."""
+    """Return ids of agents that fit the environment; if `private`, only with a privacy target."""
     from dpbandit.agents import AGENTS
 
     some = _private() if private else [*AGENTS]
@@ -198,7 +198,7 @@ def _show_agent(agent: str) -> None:
 
 
 def _lines(every: tuple[Described, ...]) -> Iterator[Any]:
-    """Yield lines on each field: name and default, possible values, and its description."""
+    """Yield lines on each setting or argument: name, default, possible values and description."""
     for one in every:
         default = one.default or "(required)"
         values = f"   {one.values}" if one.values else ""
@@ -353,10 +353,10 @@ def compare(
 
 
 def _save(results: "Results", out: Path) -> None:
-    """Write the results into `out`, or where that fails into a new folder for temporary files.
+    """Write the results into the folder `out`; if that fails, into a new temporary folder.
 
     Raises:
-        InputError: if `out` cannot be written; the message names the temporary folder, if any.
+        InputError: if `out` cannot be written; the message names the temporary folder used instead.
     """
     try:
         results.save(out)
@@ -370,7 +370,7 @@ def _save(results: "Results", out: Path) -> None:
 
 
 def _different(names: Iterable[str], **targets: float) -> "dict[str, AgentConfig]":
-    """Return configs by the agents' names; raise `InputError` if two agents are the same."""
+    """Return the config of each agent by its name; raise `InputError` if two of them are equal."""
     from dpbandit.running.settings import parse_agent
 
     configs: dict[str, AgentConfig] = {}
@@ -384,7 +384,7 @@ def _different(names: Iterable[str], **targets: float) -> "dict[str, AgentConfig
 
 
 _SINGLE_AGENT_OPTIONS = ("env", "horizon", "settings", "plot")
-"""Options of `audit` for a single agent, which --all refuses."""
+"""Options of `audit` that need a single agent, so that `--all` refuses them."""
 
 
 def audit(

@@ -31,7 +31,8 @@ from dpbandit.running.recommend import recommend
 from dpbandit.running.settings import around
 from dpbandit.shelf import from_shelf
 
-_OF_PEOPLE = ("person", "people", "visits")
+_OF_PEOPLE = ("person", "people", "visits")  # options for logs of people who return
+# options for logs of prices, not of clicks or choices
 _OF_PRICES = ("price", "sold", "price_range", "unit_cost", "unit", "prices", "monotone")
 _SWEEP = """\
 name = {name}
@@ -205,7 +206,7 @@ def fit(
 
 
 def _entry(agent: str) -> str:
-    """Return an agent's entry in a sweep file, with a table of its settings."""
+    """Return the TOML entry of an agent in a sweep file, with its settings."""
     words, bare = around(agent)
     name, *settings = bare.split(":")
     written = f'\n[[agents]]\nid = "{words}{name}"\n'

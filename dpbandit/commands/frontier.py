@@ -102,13 +102,13 @@ def frontier(
         say(sentence)
 
 
-_EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+_EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)  # privacy targets of the agent
 
 
 def _chosen(stored: "Results", env: str, settings: Mapping[str, Any]) -> "Results":
-    """Select stored runs on this environment, or on a problem of this label, with these arguments.
+    """Select stored runs by environment id or label of the problem, and by arguments.
 
-    Paths of tables are relative to another folder, so only their file names are compared.
+    Stored paths of tables may be relative to another folder, so only file names are compared.
     """
     from dpbandit.results.problems import as_words, listed, short_id
     from dpbandit.running.environments import arguments_of, environment_id, problem_maker
@@ -145,7 +145,7 @@ def _same(key: str, requested: Any, there: Any) -> bool:
 
 
 def _on_one_problem(results: "Results") -> "Results":
-    """Return the runs; raise `InputError` unless all are on one problem."""
+    """Return the results unchanged; raise `InputError` if their runs are on several problems."""
     from dpbandit.results.problems import several_problems
 
     if len({run.place for run in results}) > 1:
@@ -163,7 +163,7 @@ def _first_replicas(results: "Results", replicas: int) -> "Results":
 
 
 def _private(results: "Results") -> str | None:
-    """Return the only private agent in the runs, or else the recommended one if it is there."""
+    """Return the runs' only private agent, of several the recommended one, or None."""
     from dpbandit.results.runs import without_epsilon
     from dpbandit.running.recommend import recommend
 
@@ -178,7 +178,7 @@ def _private(results: "Results") -> str | None:
 
 
 def _allowed(lost: str) -> tuple[float, bool]:
-    """Return the number in --lost, and True if it is a share of uniform play's regret."""
+    """Parse --lost; return its number, and True if that is a share of uniform play's regret."""
     words = lost.strip()
     try:
         value = float(words.removesuffix("%"))

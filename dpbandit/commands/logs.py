@@ -30,11 +30,10 @@ from dpbandit.offline.evaluation import INTERVALS, evaluate as evaluated
 from dpbandit.offline.tables import parsed, table_of
 from dpbandit.offline.unrecorded import assess
 
-_CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
-_MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}
-_ESTIMATORS_WITH = {"clip": _CLIPPED, "shrinkage": {"dros"}}
+_CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}  # estimators that clip weights
+_MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}  # that fit a reward model
+_ESTIMATORS_WITH = {"clip": _CLIPPED, "shrinkage": {"dros"}}  # option -> estimators that use it
 _ESTIMATORS_WITH |= {"sort": {"mips"}, "probabilities": {"mips"}}
-"""Estimators that need an option, by its name."""
 
 
 def evaluate(
@@ -238,8 +237,8 @@ def _write_table(out: Path, table: Any) -> None:
     write_atomically(out, lambda partial: table.to_csv(partial, index=False))
 
 
-_DEFAULT_REASON = "it is for propensities that were recorded"
-_REFUSAL_REASONS = {
+_DEFAULT_REASON = "it is for propensities that were recorded"  # to refuse an option
+_REFUSAL_REASONS = {  # option -> why --unrecorded refuses it
     "adaptive": "a learner's probabilities change by row, and contexts do not explain them",
     "estimators": "ips and all others but dm and dr divide by recorded propensities, and these two "
     "are printed",
@@ -258,7 +257,7 @@ def _refuse_unrecorded(**options: Any) -> None:
 
 
 def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> None:
-    """Print estimates and bounds without recorded propensities, and write the bounds."""
+    """Print estimates and bounds for a log without propensities; write the bounds to `out`."""
     found = assess(np.broadcast_to(law, (len(log.action), log.spec.n_actions)), log, **settings)
     saved = Saved()
     if out is not None:
@@ -276,7 +275,7 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
 
 
 def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
-    """Return the sort of each row and arm for mips, as options of `dpbandit.offline.evaluate`."""
+    """Return the category of each row and of each arm, as options of `evaluate` for mips."""
     sorts = dict(text.rpartition("=")[::2] for text in texts)
     if sorted(sorts) != sorted(arms) or len(texts) > len(sorts):
         raise InputError(f"Expected --sort ARM=SORT once for each of {', '.join(arms)}.")
@@ -286,7 +285,7 @@ def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
 
 
 def _law_of_rows(log: Logged, features: list[str] | None) -> Any:
-    """Return the law of a row's logging policy at earlier contexts, all alike without features."""
+    """Return a function of (row, contexts) that gives every context the row's probabilities."""
     if features or log.probabilities is None:
         raise InputError(
             "Expected --probabilities, and no --feature, for weighted intervals: what the log's "
@@ -302,7 +301,7 @@ def _columns(text: str) -> list[str]:
 
 
 def _fixed(policy: str, arms: list[Any]) -> Floats | None:
-    """Return probabilities (K,) of a policy uniform or always=ARM; None if it names columns."""
+    """Return probabilities (K,) of `uniform` or `always=ARM`; None if the policy names columns."""
     K = len(arms)
     if policy == "uniform":
         return np.full(K, 1 / K)
@@ -320,7 +319,7 @@ def _fixed(policy: str, arms: list[Any]) -> Floats | None:
 
 
 def _columns_of(policy: str, frame: Any, K: int) -> Floats:
-    """Return probabilities (n, K) of a policy from columns of the table."""
+    """Return a policy's probabilities (rows, K), read from columns of the table."""
     columns = _columns(policy)
     if len(columns) != K:
         raise InputError(

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 _NAME_LETTERS = 14
-"""Number of letters after which agents' names fold, so that columns of numbers have room."""
+"""Number of letters after which an agent's name is wrapped, so that numbers have room."""
 
 
 def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
-    """Return the bounds of each feature; raise `InputError` if one is named twice."""
+    """Parse --feature options: name -> bounds or levels; refuse a repeated name."""
     features: dict[str, list[Any]] = {}
     for name, bounds in map(_feature, texts):
         if name in features:
@@ -49,7 +49,7 @@ def words_of(text: str) -> list[Any]:
 
 
 def range_of(option: str, text: str) -> list[float]:
-    """Return LOW:HIGH as two numbers."""
+    """Parse an option's value LOW:HIGH to two numbers."""
     low, colon, high = text.partition(":")
     if not colon:
         raise InputError(f"Expected {option}={text!r} to be LOW:HIGH, such as 1:3.")
@@ -164,7 +164,7 @@ def print_cases() -> None:
 
 
 def audit_table(reports: dict[str, Any]) -> Table:
-    """Return a table with a line for each audit, printed calibrations below certified ones."""
+    """Return a table with one row per audit, printed calibrations below the certified ones."""
     from dpbandit.auditing.small_problems import PRINTED_SUFFIX  # not before: slow to import
 
     table = Table("agent", title="audits", box=None, pad_edge=False, letters=_NAME_LETTERS)
@@ -191,14 +191,14 @@ def audit_table(reports: dict[str, Any]) -> Table:
 
 
 def complete_env(incomplete: str) -> list[str]:
-    """Complete an environment's id, or its short name once a letter is typed."""
+    """Complete an environment's id; once a letter is typed, also its short name."""
     ids = [name for name, entry in gym.registry.items() if "problem" in entry.kwargs]
     short = [name.removeprefix("dpbandit/").removesuffix("-v0") for name in ids]
     return [name for name in [*ids, *(short if incomplete else [])] if name.startswith(incomplete)]
 
 
 def complete_agents(incomplete: str) -> list[str]:
-    """Complete the last agent's id in a list with commas.
+    """Complete the last id in a comma-separated list of agents.
 
     >>> complete_agents("linucb,dp-u"), complete_agents("priced:gre")
     (['linucb,dp-ucb'], ['priced:greedy'])
@@ -251,10 +251,10 @@ def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
 
 
 class Saved:
-    """Files of a command, written before anything is printed, so that no printing loses them.
+    """Writer of a command's files before anything is printed, so that no failed print loses them.
 
-    If a file cannot be written, other files are written and results are printed all the same:
-    `tell` raises the first error at the end.
+    If a file cannot be written, the others still are, and results are printed: `tell` raises the
+    first error at the end.
     """
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ class Saved:
         self._mistake: InputError | None = None
 
     def write(self, sentence: str, write: Callable[..., Any], *arguments: Any, **how: Any) -> bool:
-        """Call `write`, and store the sentence for `tell`; return True if it succeeded."""
+        """Call the function `write`; if it succeeds, keep the sentence for `tell`, return True."""
         try:
             write(*arguments, **how)
         except InputError as mistake:
@@ -273,7 +273,7 @@ class Saved:
         return True
 
     def tell(self) -> None:
-        """Print the stored sentences; raise `InputError` if a file could not be written."""
+        """Print the sentences that `write` kept; raise its `InputError` if a file failed."""
         for sentence in self._sentences:
             say(sentence)
         if self._mistake is not None:

@@ -43,13 +43,13 @@ from dpbandit.running.settings import meant, setting_names
 
 
 class Calibration(StrEnum):
-    """Origin of an agent's constants: our certificate, or the paper as printed."""
+    """Source of an agent's noise scale and constants: our certificate, or the paper as printed."""
 
     certified = "certified"
     paper = "paper"
 
 
-_OF_CASES = {
+_OF_CASES = {  # parameter of `reproduce` -> option that only single cases have
     "agent": "--agent",
     "settings": "--set",
     "calibration": "--calibration",
@@ -59,7 +59,7 @@ _OF_CASES = {
     "horizon": "--horizon",
 }
 _OF_TABLES = {"reading": "--reading", "rows": "--rows", "theta": "--theta", "out": "--out"}
-"""Options of `reproduce` for tables alone; those of `_OF_CASES` are for cases alone."""
+"""Parameter of `reproduce` -> option that only published tables have, not single cases."""
 
 
 def reproduce(
@@ -165,7 +165,7 @@ def reproduce(
 
 
 def _spread(se: float) -> str:
-    """Return the standard error in words; a single replica has none."""
+    """Format a standard error; NaN, that of a single replica, becomes `no se`."""
     return "no se" if isnan(se) else f"se {rounded(se, 2)}"
 
 

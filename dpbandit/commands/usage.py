@@ -17,7 +17,7 @@ _NUMBER_WORDS = {"integer": "a whole number, such as 1000", "number": "a number,
 
 
 def sentence(error: Any, words: Sequence[str]) -> str:
-    """Return a sentence on the mistake in a command line, from its `words` and Typer's error.
+    """Return the message for a mistake in a command line, from its `words` and Typer's error.
 
     >>> error = typer.BadParameter("Input should be a valid integer", param_hint="--horizon")
     >>> sentence(error, ["compare", "OJPricing", "--horizon", "10k"])
@@ -45,7 +45,7 @@ def sentence(error: Any, words: Sequence[str]) -> str:
 
 
 def _value(option: str, words: Sequence[str]) -> str:
-    """Return an option's value on the command line, after a blank or an equals sign."""
+    """Return an option's value on the command line, be it `--option value` or `--option=value`."""
     for word, after in zip(words, [*words[1:], ""], strict=True):
         if word == option:
             return after
@@ -55,10 +55,10 @@ def _value(option: str, words: Sequence[str]) -> str:
 
 
 class Once(TyperCommand):
-    """Command that refuses an option that comes twice, unless it is a list; Typer drops one."""
+    """Typer command that refuses an option given twice, where Typer would silently drop one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments as Typer does; raise `InputError` for an option that comes twice."""
+        """Parse the arguments; raise `InputError` for an option given twice that is not a list."""
         if not ctx.resilient_parsing:  # TAB
             *_, order = self.make_parser(ctx).parse_args(args=list(args))
             for option, times in Counter(order).items():

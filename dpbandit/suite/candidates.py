@@ -1,4 +1,4 @@
-"""Candidates for a problem: every agent that fits it, with privacy and without it."""
+"""List the agents that compete on a problem: all that fit it, with privacy and without."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -16,15 +16,15 @@ from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
 
 FADE_CLASSES = frozenset(kind.__name__ for kinds in MODELS.values() for kind in kinds)
-"""Names of the classes that `fade` chooses from; alone, they would compete a second time."""
+"""Names of the classes among which `fade` chooses; listed as well, they would compete twice."""
 CLAIM_SLACK = 1 + 1e-9
 """Factor by which a certified epsilon may exceed its target, for rounding."""
 BASELINE_IDS = ("uniform", "best-fixed", "centre")
-"""Ids of agents that learn nothing; results are compared with theirs, and none is chosen."""
+"""Ids of agents that learn nothing; they are baselines of the results and never compete."""
 
 
 class Cell(Configuration):
-    """A configuration that logs an early round, and the last one."""
+    """Configuration of an agent on a problem that logs one early round and the last round."""
 
     @property
     def marks(self) -> Ints:
@@ -32,24 +32,24 @@ class Cell(Configuration):
 
 
 class Group(NamedTuple):
-    """A problem and an epsilon (inf: without privacy), at which candidates compete."""
+    """Competition of agents on one problem at one epsilon; infinity stands for no privacy."""
 
     problem: str
     epsilon: float
 
     @property
     def one(self) -> SuiteProblem:
-        """Problem of the suite with this name."""
+        """The problem of this competition, as the suite defines it."""
         return problems()[self.problem]
 
 
 def groups(names: Iterable[str]) -> list[Group]:
-    """Return the groups of these problems, at infinity and at every epsilon."""
+    """Return a `Group` for each named problem and each epsilon, infinity (no privacy) first."""
     return [Group(name, epsilon) for name in names for epsilon in (inf, *epsilons())]
 
 
 def cell(one: SuiteProblem, setup: Setup, agent: str, epsilon: float) -> Cell:
-    """Return the cell of an agent on a problem with a target; raise `InputError` if unfit."""
+    """Return the `Cell` of an agent on a problem at an epsilon; refuse an unfit agent."""
     targets: dict[str, Any] = {"epsilon": epsilon, "delta": suite().delta}
     if one.trust != "central" and epsilon < inf:
         targets["trust"] = one.trust
@@ -58,11 +58,11 @@ def cell(one: SuiteProblem, setup: Setup, agent: str, epsilon: float) -> Cell:
 
 @cache
 def candidates(group: Group) -> tuple[Cell, ...]:
-    """Return all agents of the catalogue, and variants of them, that compete in a group.
+    """Return all agents that compete on the problem of a group at its epsilon.
 
-    At a finite epsilon these are agents whose certificate counts for at most that epsilon. At
-    infinity they are agents that promise nothing, every private agent at epsilon = infinity, and
-    agents that use nobody else's data.
+    At a finite epsilon these are agents whose certified epsilon is at most that. At infinity they
+    are agents without a privacy promise and private agents with epsilon set to infinity. Agents
+    that use nobody else's data have epsilon 0 and always compete.
     """
     return tuple(_candidates(group))
 
@@ -86,7 +86,7 @@ def _candidates(group: Group) -> Iterator[Cell]:
 
 
 def _names() -> list[str]:
-    """Return ids of agents, alone and inside wrappers for other problems, and variants."""
+    """Return ids of all agents, with and without each wrapper, and of the suite's variants."""
     known = (one for one in entries() if one.id not in BASELINE_IDS)
     ids = [one.id for one in known if one.config not in FADE_CLASSES]
     around = [f"{word}:{id}" for word in ("priced", "per-person") for id in ids]

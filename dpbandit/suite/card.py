@@ -1,4 +1,4 @@
-"""The card of a submission: a heat map of scores, bars by capability, a page with everything."""
+"""Write the card of a submission: a picture of its scores, and a page with all its results."""
 
 import os
 import re
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PACKAGE_BEST = "best of ours"
-"""Label of the package's best agent on each problem; at epsilon infinity, without privacy."""
+"""Label of the package's best agent on each problem, at infinity that without privacy."""
 _POINTS, _SMALL_POINTS = 13, 11
-"""Sizes of text that can be read when eight inches are shown on 400 pixels."""
+"""Font sizes, legible even if the figure, eight inches wide, is displayed on 400 pixels."""
 _COLOUR_MAP, _DARK_PERCENT = colormaps["cividis"], 58
-"""Colours of scores, alike to the colour-blind, and the score below which a cell is dark."""
+"""Colour map of scores, safe for colour-blind people; scores below this have white text."""
 _HEADING = """Score in %: 0 is uniform play, 100 the best agent without privacy.
 Grey: does not fit, or has no such certificate.
 x: raised something, or took too long."""
 _MAX_AGENTS = 4
-"""Largest number of submitted agents beside each other in a figure."""
+"""Largest number of submitted agents that a heat map has side by side."""
 _MAP_INCHES, _LETTER_INCHES = 5.2, 0.11
-"""Widths of a heat map, and of a letter above it."""
+"""Width of the heat map, and of a letter of the agents' names above it, in inches."""
 _LEGEND_LETTERS = 56
-"""Number of letters in a line of a legend."""
+"""Number of letters after which a name in a legend is wrapped."""
 Failed: TypeAlias = Mapping[str, Collection[tuple[str, float]]]
-"""Problems and epsilons at which each agent failed, by agent."""
+"""Name of an agent -> pairs (problem, epsilon) on which it failed."""
 
 
 class Card(NamedTuple):
@@ -59,7 +59,7 @@ class Card(NamedTuple):
 def write_card(
     submission: Submission, out: str | os.PathLike[str], *, verified: bool = False
 ) -> Card:
-    """Write `card.html`, one self-contained page, and `card.png` for some agents.
+    """Write the results of submitted agents as `card.html`, self-contained, and `card.png`.
 
     Args:
         submission: result of `run_suite` or `verify`.
@@ -98,15 +98,15 @@ def write_card(
 
 
 def scores_of(submission: Submission) -> pd.DataFrame:
-    """Return scores of the examined agents, between shipped references or else played ones."""
+    """Score the agents of a submission by shipped baselines, or else by its own."""
     ends = ends_of(frozen(submission.size) or submission.runs)
     return scores([run for run in submission.runs if run.name in submission.findings], ends)
 
 
 def best_of(table: pd.DataFrame, ends: Mapping[str, Ends]) -> pd.DataFrame:
-    """Return rows `PACKAGE_BEST` with the best agent of each problem and epsilon in `by`.
+    """Return the best scores in `table` by problem and epsilon, labelled `PACKAGE_BEST`.
 
-    At infinity that is the agent without privacy that has the score 1.
+    Column `by` names the agent; at epsilon infinity it is the non-private agent with the score 1.
     """
     private = table[(table["certified"] > 0) & (table["epsilon"] < inf) & (table["problem"] != "")]
     top = private.loc[private.groupby(["problem", "epsilon"])["score"].idxmax()]
@@ -128,7 +128,7 @@ def best_of(table: pd.DataFrame, ends: Mapping[str, Ends]) -> pd.DataFrame:
 
 
 def draw_scores(path: Path, table: pd.DataFrame, failed: Failed = MappingProxyType({})) -> None:
-    """Draw a heat map of problems by agents and epsilons, and bars by capability below it."""
+    """Draw scores by problem, agent and epsilon as a heat map, and means by capability as bars."""
     submitted = dict.fromkeys([*(name for name in table["agent"] if name != PACKAGE_BEST), *failed])
     ours = [PACKAGE_BEST] if PACKAGE_BEST in set(table["agent"]) else []
     names = [*[*submitted][:_MAX_AGENTS], *ours]
@@ -172,7 +172,7 @@ def heat_map(
 
 
 def _by_agent(axes: "Axes", table: pd.DataFrame, names: Sequence[str], failed: Failed) -> None:
-    """Draw a heat map with all epsilons of an agent beside each other, below its name."""
+    """Draw a heat map with an agent's epsilons side by side below its name; mark failures."""
     columns = [
         (name, epsilon)
         for name in names
@@ -262,7 +262,7 @@ def _draw_curves(path: Path, submission: Submission, ends: dict[str, Ends]) -> N
 
 
 def _claim(run: AgentRun) -> float:
-    """Return the suite's epsilon nearest above the one that a run claims; else infinity."""
+    """Return the suite's smallest epsilon that is at least the run's claim, or else infinity."""
     claim = run.certificate.claimed_epsilon
     return min((e for e in epsilons() if claim <= e), default=inf)
 
@@ -283,7 +283,7 @@ def _in_lines(name: str, letters: int) -> list[str]:
 
 
 def _legend(name: str, epsilon: float) -> str:
-    """Return the label of an agent at an epsilon, wrapped; epsilon first, as names may be long."""
+    """Return the label of an agent at an epsilon; the name comes last, as it may be wrapped."""
     return f"{_epsilon_label(epsilon)}: " + "\n".join(wrap(name, _LEGEND_LETTERS))
 
 
@@ -307,7 +307,7 @@ def _facts(submission: Submission, *, verified: bool) -> dict[str, str]:
 def _facts_of_agent(
     name: str, submission: Submission, table: pd.DataFrame, best: pd.DataFrame
 ) -> dict[str, Any]:
-    """Return the facts of one agent that the page's template shows."""
+    """Return one agent's scores, failures, tests, audit and certificates for the page."""
     rows_of_agents = table[(table["agent"] == name) & (table["problem"] != "")]
     runs = [run for run in submission.runs if run.name == name]
     ours = {(r.problem, r.epsilon): r for r in best.itertuples() if r.problem}
@@ -334,7 +334,7 @@ def _facts_of_agent(
 
 
 def _traces(raised: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the problems on which an agent failed, by the traceback that they share."""
+    """Return the tracebacks of an agent's failures, each with the problems on which it occurred."""
     found: dict[str, list[str]] = {}
     for one in raised:
         if one["trace"]:
@@ -343,7 +343,7 @@ def _traces(raised: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def _weakness(row: dict[str, Any]) -> str:
-    """Return a sentence if an agent is not better than uniform play, or surely worse than ours."""
+    """Return a sentence if an agent does not beat uniform play, or loses to our best; else ""."""
     at, score = f"On {row['problem']}{_where(row['epsilon'])}", 100 * row["score"]
     if row["high"] < 0:
         return f"{at} it loses more than uniform play, which learns nothing."

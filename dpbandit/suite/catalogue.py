@@ -1,4 +1,4 @@
-"""The problems of the suite, and the configurations in which an agent plays them."""
+"""List the problems of the suite, and the configurations in which an agent plays them."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -20,12 +20,12 @@ from dpbandit.studies import AgentFailure, Configuration, Study, setup_of
 from dpbandit.studies.configurations import certificate_of, failure_of
 
 Size: TypeAlias = Literal["small", "full"]
-SIZES: tuple[Size, ...] = get_args(Size)
+SIZES: tuple[Size, ...] = get_args(Size)  # presets of horizons and replicas
 
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteProblem:
-    """A problem of the suite, for both sizes."""
+    """A problem of the suite, with the horizons of its sizes "small" and "full"."""
 
     name: str
     capability: str
@@ -34,29 +34,29 @@ class SuiteProblem:
     """number of rounds by size"""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     trust: TrustModel = "central"
-    """trust model that a private agent must at least offer"""
+    """the most trust in the operator that a private agent may need"""
     variants: tuple[str, ...] = ()
-    """agents with special settings that compete on this problem only"""
+    """agents with non-default settings that compete on this problem only"""
     baseline: str = ""
-    """agent without privacy that has the score 1; by default the one that was chosen"""
+    """agent without privacy that has the score 1; by default the one that `freeze_suite` chose"""
 
     @property
     def without_privacy(self) -> str:
-        """Agent without privacy that has the score 1."""
+        """Non-private agent whose regret defines the score 1."""
         return self.baseline or chosen()[self.name, inf].agent
 
     def setup(self, size: Size) -> Setup:
-        """Return the problem with the users on whom results are reported."""
+        """Return the problem at this size, with the seed on whose users results are reported."""
         return _setup(self.name, size)
 
     def selection(self) -> Setup:
-        """Return the problem of the small size with the users on whom agents are chosen."""
+        """Return the problem at the small size, with the seed on whose users agents are chosen."""
         return replace(_setup(self.name, "small"), seed=suite().selection_seed)
 
     def counted(self, proof: Certificate) -> float:
-        """Return the certified epsilon, or infinity if the promise is narrower than needed here.
+        """Return the certified epsilon; infinity if the notion protects less than the suite needs.
 
-        For a certificate with a larger delta it is the epsilon at the suite's delta.
+        If the certificate's delta exceeds the suite's, epsilon is recomputed at the suite's delta.
         """
         spec = spec_of(self.name)
         if not proof.notion.on(spec).implies(strongest(spec, self.trust)):
@@ -65,14 +65,14 @@ class SuiteProblem:
         return proof.epsilon if proof.claimed_delta <= most else proof.ledger.epsilon(most)
 
     def check_trust(self, proof: Certificate) -> None:
-        """Raise `InputError` if a private agent needs more trust than the problem allows."""
+        """Raise `InputError` if a private agent needs more trust in the operator than `trust`."""
         trust = proof.notion.trust
         if 0 < proof.epsilon < inf and not trust.implies(Trust(self.trust)):
             raise InputError(f"Expected trust={trust.model!r} to be {self.trust!r} or less.")
 
 
 class Suite(NamedTuple):
-    """The list of problems, with seeds, targets and replicas of all of them."""
+    """The problems, with the seeds, privacy targets and numbers of replicas that they share."""
 
     version: int
     selection_seed: int
@@ -83,7 +83,7 @@ class Suite(NamedTuple):
     delta: float
     replicas: Mapping[str, int]
     variants: tuple[str, ...]
-    """agents with other settings than their defaults that compete on all problems"""
+    """agents with non-default settings that compete on all problems"""
     problems: tuple[SuiteProblem, ...]
 
 
@@ -109,7 +109,7 @@ def _setup(name: str, size: Size) -> Setup:
 
 @cache
 def spec_of(name: str) -> Spec:
-    """Return the public facts of a problem in the small size; notions are the same for both."""
+    """Return the `Spec` of a problem at the small size; its privacy notions hold for both sizes."""
     setup = _setup(name, SIZES[0])
     return problem_maker(setup.environment)(**setup.env_kwargs).spec
 
@@ -129,12 +129,12 @@ def version() -> int:
 
 
 def epsilons() -> tuple[float, ...]:
-    """Return the epsilons that private agents are to meet."""
+    """Return the privacy targets epsilon at which private agents are scored."""
     return suite().epsilons
 
 
 def replicas(size: Size) -> int:
-    """Return the number of replicas of every run."""
+    """Return the number of replicas that every run has at this size."""
     one_of("size", size, SIZES)
     return suite().replicas[size]
 
@@ -146,19 +146,19 @@ class Assignment(NamedTuple):
     unfit: dict[str, str]
     """problems that the agent does not fit, each with the reason"""
     failed: tuple[AgentFailure, ...] = ()
-    """problems on which making the agent failed"""
+    """problems on which constructing the agent raised an error or took too long"""
 
 
 def assignment_of(agent: str, size: Size, limit: TimeLimit | None = None) -> Assignment:
     """Return the configurations of an agent on all problems that it fits, for every epsilon.
 
     Args:
-        agent: an id with settings, or MODULE:NAME; an epsilon among them is its only target.
-        size: size of the suite.
-        limit: limit of the time to make the agent, if any.
+        agent: an id with settings, or MODULE:NAME; if these set epsilon, that is the only target.
+        size: "small" or "full".
+        limit: limit of the time to construct the agent, if any.
 
     Raises:
-        InputError: for an unknown agent or setting, an id that is not in its plain spelling, or an
+        InputError: for an unknown agent or setting, an id that `plainly_spelt` would change, or an
             agent that fits no problem.
     """
     found, failed = dict[str, Configuration](), dict[str, AgentFailure]()
@@ -193,7 +193,7 @@ def assignment_of(agent: str, size: Size, limit: TimeLimit | None = None) -> Ass
 
 
 def references(size: Size) -> tuple[Configuration, ...]:
-    """Return configurations of uniform play and the best agent without privacy, on all problems."""
+    """Return configurations of uniform play and of the best non-private agent on every problem."""
     return tuple(
         Configuration(one.setup(size), agent, parse_agent(agent))
         for one in problems().values()
@@ -202,13 +202,13 @@ def references(size: Size) -> tuple[Configuration, ...]:
 
 
 def study_of(agents: Iterable[str], size: Size, *, with_references: bool) -> Study:
-    """Return a study of some agents on the suite, for `run_sweep`."""
+    """Return the study that plays these agents on the suite, for `run_sweep`."""
     assignments = [assignment_of(agent, size) for agent in agents]
     return study_for(assignments, size, with_references=with_references)
 
 
 def study_for(assignments: Iterable[Assignment], size: Size, *, with_references: bool) -> Study:
-    """Return a study of the suite from the assignments of some agents, for `run_sweep`."""
+    """Return the study that plays these assignments, for `run_sweep`; duplicates are dropped."""
     several = [*(references(size) if with_references else ())]
     several += [one for each in assignments for one in each.configurations]
     once = {one.key: one for one in several}

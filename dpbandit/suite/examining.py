@@ -1,4 +1,4 @@
-"""Examine an agent: its tests, a replay at the suite's full length, and an audit."""
+"""Examine an agent: run its tests, replay it at the suite's horizons, and audit it."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -47,13 +47,13 @@ from dpbandit.testing.tapes import (
 )
 
 _FEWEST_ROUNDS, _MOST_ROUNDS = 24, 1536
-"""Range of the number of rounds of tests, doubled until every mechanism has released."""
+"""Range of the horizon in tests, which is doubled until every mechanism has released."""
 _REPLICAS = 6
-"""Number of replicas of extreme users, and of bounded ones, that a full replay has."""
+"""Number of replicas with extreme users, and of as many with users in bounds, in a replay."""
 _MAX_CONTEXT_NUMBERS = 4_000_000
-"""Largest number of entries in the contexts of a full replay, if a problem that small exists."""
+"""Largest number of entries in the contexts of a replay, unless all its problems have more."""
 _AUDIT_RUNS = {"small": 2000, "full": 20_000}
-"""Number of pairs of runs after which an audit that has refuted nothing ends, by size."""
+"""Number of pairs of runs after which an audit ends if it has refuted nothing, by size."""
 _AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
 
 
@@ -70,13 +70,13 @@ def examined(
     Args:
         agent: an id with settings, or MODULE:NAME.
         size: size of the suite.
-        assignment: the agent's assignment, if that is known already.
-        limit: limit of the agent's time, in all tests and in an audit; any error is in `failed`.
+        assignment: result of `assignment_of` for the agent, if that is known already.
+        limit: limit of the agent's time for all tests, and for the audit.
         progress: show a bar after two seconds.
 
     Returns:
-        `unfit` (problem -> reason), `tests` (lines), `failed` (the first failure in words, or "")
-        and `audit`, see `audited`.
+        `unfit` (problem -> reason), `tests` (lines of a report), `failed` (the first failure or
+        error in words, or "") and `audit`, see `audited`.
 
     Raises:
         InputError: for an unknown agent, or one that fits no problem.
@@ -107,10 +107,10 @@ def examined(
 
 
 def lines_of_tests(config: AgentConfig, assignment: Assignment) -> Iterator[str]:
-    """Test an agent on a small problem, and replay it on each kind of problem; yield report lines.
+    """Test an agent on a small problem, replay it on each kind of problem; yield lines of a report.
 
-    Raises `AssertionError` if a test fails, or if a mechanism of the ledger never releases
-    anything, as then it is not tested.
+    Raises `AssertionError` if a test fails, or if a mechanism of the ledger never releases, as
+    nothing of it was tested then.
     """
     problem = assignment.configurations[0].problem().spec
     spec = next((small for small in SMALL_PROBLEMS if _fits(config, small)), problem)
@@ -149,7 +149,7 @@ def long_enough(config: AgentConfig, spec: Spec) -> Spec:
 
 
 def unreleased(ledger: Ledger, tape: Tape) -> list[str]:
-    """Return the notes of ledger entries whose mechanisms have released nothing."""
+    """Return the descriptions of ledger entries whose mechanisms have released nothing."""
     calls = zip(tape.mechanisms, tape.releases, strict=True)
     released = {
         id(mechanism): mechanism for mechanism, release in calls if release is not None
@@ -164,10 +164,10 @@ def unreleased(ledger: Ledger, tape: Tape) -> list[str]:
 
 
 def replayed(one: Configuration) -> str:
-    """Replay an episode of the suite with one user replaced and the releases of the first run.
+    """Play a problem of the suite twice, with one user replaced but the same releases.
 
-    Raises `AssertionError` if another user's action or the final memory differs, if an input of a
-    mechanism moves by more than its sensitivity, or if a mechanism releases nothing.
+    Raises `AssertionError` if an action of another user or the agent's final memory differs, if an
+    input of a mechanism changes by more than its sensitivity, or if a mechanism never releases.
     """
     spec, recorder = one.problem().spec, _RecordingConfig(one.config)
     ledger = made_agent(one.config, spec, Streams([0])).ledger
@@ -193,18 +193,18 @@ def replayed(one: Configuration) -> str:
 
 
 class _RecordingConfig(AgentRecorder):
-    """Config that records its agents, to read their memory once, after the last round."""
+    """Config that records the agents it makes, to read their memory after the last round."""
 
     def at_the_end(self, tape: Tape) -> Tape:
-        """Return the tape with the memory that the latest agent has now."""
+        """Return the tape of a run with the present memory of the agent that was made last."""
         remembered, personal = memory(self.agents[-1])
         return tape._replace(memories=[remembered], personal=[personal])
 
 
 def _users(spec: Spec, seed: int) -> World:
-    """Return extreme users and as many replicas of bounded ones, as infinities may hide leaks.
+    """Return replicas of extreme users, whose infinities may hide leaks, and of users in bounds.
 
-    For returning people only extreme ones, as bounded visits would use few person numbers.
+    Returning people are extreme only, as visits within bounds would use few person numbers.
     """
     extreme = extreme_users(spec, _REPLICAS, seed)
     if spec.returning:
@@ -222,9 +222,9 @@ def _users(spec: Spec, seed: int) -> World:
 
 
 def _to_replay(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
-    """Yield the longest problem of each kind with certified privacy, at the epsilon nearest 1.
+    """Yield for each kind of problem the longest with certified privacy, at the epsilon nearest 1.
 
-    If the contexts of the longest exceed `_MAX_CONTEXT_NUMBERS`, a smaller one is taken.
+    Problems whose contexts exceed `_MAX_CONTEXT_NUMBERS` are passed over if there is a smaller one.
     """
     kinds: dict[type[Spec], list[tuple[Any, Configuration]]] = {}
     for one in configurations:
@@ -248,15 +248,15 @@ def _promises(ledger: Ledger) -> bool:
 
 
 def _early(tape: Tape) -> bool:
-    """True if anything was released in the first half of the rounds."""
+    """Return True if any mechanism released in the first half of the rounds."""
     middle = tape.marks[len(tape.marks) // 2]
     return any(release is not None for release in tape.releases[:middle])
 
 
 def audited(config: AgentConfig, size: Size, *, progress: bool = False) -> dict[str, Any] | None:
-    """Audit an agent by bets on pairs of runs, stopped at the first refutation.
+    """Audit an agent by sequential bets on pairs of runs, up to the first refutation.
 
-    Returns None if the agent promises nothing on any problem of audits.
+    Returns None if the agent claims no privacy on any problem that audits use.
     """
     most = _AUDIT_RUNS[size]
     reports = audit_all({"": config}, runs=most, until_known=True, progress=progress)

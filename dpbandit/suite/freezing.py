@@ -1,10 +1,10 @@
 """Choose the best agents for every problem on some users, and measure them on others.
 
-1. Screen: every candidate plays a few replicas of the selection seed, see `candidates`.
-2. Choose: the best candidates get more replicas, fewer candidates at every stage (as in the
-   successive halving of Karnin, Koren and Somekh, 2013, ICML, but none is out for good).
-3. Report: the chosen agents play on the report seed, which no choice has seen, beside the agent
-   without privacy and baselines, until the interval of the cost of privacy is small.
+1. Screen: every agent that fits plays a few replicas of the selection seed, see `candidates`.
+2. Choose: the best of them get more replicas, fewer agents at every stage (as in the successive
+   halving of Karnin, Koren and Somekh, 2013, ICML, but none is eliminated for good).
+3. Report: the chosen agents play on the report seed, which no choice has used, beside the agent
+   without privacy and baselines, until the cost of privacy has a small standard error.
 """
 
 import warnings
@@ -41,54 +41,54 @@ from dpbandit.suite.replaying import replays
 from dpbandit.suite.sources import program_of
 
 SCREEN_REPLICAS = 4
-"""Number of replicas that every candidate plays."""
+"""Number of replicas that every agent plays in the first stage."""
 CLOSE_REPLICAS, CLOSE_CANDIDATES = 128, 3
-"""Numbers of replicas after which only close calls go on, and of candidates that these compare."""
+"""Number of replicas from which only unclear choices go on, and number of agents in these."""
 STAGES = ((8, 10), (32, 5), (CLOSE_REPLICAS, CLOSE_CANDIDATES), (400, CLOSE_CANDIDATES))
-"""Number of replicas of each stage, and of the best candidates that play them."""
+"""For each stage the number of replicas, and the number of best agents that play them."""
 SHORTLIST = 8
-"""Number of the best at epsilon 1, and at infinity, that compete at other epsilons."""
+"""Number of best agents at epsilon 1, and at infinity, that compete at the other epsilons."""
 CLEAR_ERRORS = 3.0
-"""Difference of two regrets, in standard errors, beyond which it is clear which is less."""
+"""Difference of two mean regrets, in its standard errors, above which the choice is clear."""
 TIE_ERROR = 0.1
-"""Standard error of a difference, over the least regret, below which no more is played."""
+"""Standard error of a difference, relative to the least regret, below which it is a tie."""
 MIN_REPLICAS, MAX_REPLICAS = 40, 400
-"""Range of the number of reported replicas."""
+"""Range of the number of replicas that the chosen agents play on the report seed."""
 COST_ERROR = 0.1
-"""Relative standard error of the cost of privacy at which there are enough replicas."""
+"""Relative standard error of the cost of privacy at which no more replicas are played."""
 
 
 class Choice(NamedTuple):
-    """The candidates of a group, and the chosen one."""
+    """The agents that competed on a problem at one epsilon, and the one that was chosen."""
 
     screened: Mapping[str, Outcome]
-    """outcome of every candidate by name, with all its replicas on the selection seed"""
+    """outcome of every agent by name, with all its replicas on the selection seed"""
     finalists: tuple[str, ...]
-    """names of candidates that were compared after screening, the chosen one first"""
+    """names of agents that were compared after the first stage, the chosen one first"""
     unfit: Mapping[str, str]
-    """candidates that could not be played to the end, each with the reason"""
+    """names of agents that could not be played to the end, each with the reason"""
 
     @property
     def chosen(self) -> str:
-        """Name of the chosen agent."""
+        """Name of the agent with the least mean regret."""
         return self.finalists[0]
 
 
 class Frozen(NamedTuple):
-    """Results of `freeze_suite`."""
+    """Results of `freeze_suite`: choices, runs on the report seed, tests and audits."""
 
     choices: Mapping[Group, Choice]
     reported: tuple[AgentRun, ...]
     """runs of the chosen agents and of baselines on the report seed"""
     findings: Mapping[str, Mapping[str, Any]]
-    """`failed`, the reason why tests fail or "", and `audit` of each chosen private agent"""
+    """for each chosen private agent `failed`, why its tests fail or "", and `audit`"""
 
 
 class Blocks:
-    """Player of cells that stores outcomes in a folder, and reuses them in the next call.
+    """Player of configurations that stores blocks of replicas in a folder and reuses them.
 
-    A stored block is reused if the program has not changed, or if its first rounds come out as
-    stored (`replays`).
+    A stored block is reused if the program has not changed, or if playing its first rounds again
+    gives the stored numbers (`replays`).
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Blocks:
     def play(
         self, cells: Sequence[Cell], replicas: int, what: str
     ) -> tuple[dict[str, Outcome], dict[str, str]]:
-        """Play so many replicas of each cell; return outcomes, and reasons of failures, by key."""
+        """Play this many replicas of each cell; return outcomes by key, and failures by key."""
         once = {one.key: one for one in cells}
         reusable = self._reusable(once)
         reasons = {key: self._unfit_file(one) for key, one in once.items()}
@@ -141,7 +141,7 @@ class Blocks:
         return found, unfit
 
     def examine(self, agents: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return findings of tests and audits of agents, made once for each program version."""
+        """Return results of agents' tests and audits; this program's stored ones are reused."""
         found = dict[str, dict[str, Any]]()
         missing = []
         for agent in agents:
@@ -160,16 +160,16 @@ class Blocks:
         return {agent: found[agent] for agent in agents}
 
     def _findings(self, agent: str) -> Path:
-        """Return the file for findings about an agent of this program version."""
+        """Return the path where this program version stores tests and audit of an agent."""
         key = run_key({"agent": agent, "source": provenance()["source"]})
         return self._folder / "findings" / f"{key}.json"
 
     def _unfit_file(self, one: Cell) -> Path:
-        """Return the file for the reason why this program version cannot play a cell."""
+        """Return the path where this program version stores why it cannot play a cell."""
         return self._folder / "unfit" / f"{one.key}-{program_hash(one)}.txt"
 
     def _reusable(self, cells: Mapping[str, Cell]) -> dict[str, list[Outcome]]:
-        """Return stored blocks by key that this program reproduces; delete all others."""
+        """Return the stored blocks that this program reproduces, by key; delete all others."""
         blocks = {key: self._there(key) for key in cells}
         changed = [
             (cells[key], some[0])
@@ -195,7 +195,7 @@ class Blocks:
 
 @cache
 def program_hash(one: Cell) -> str:
-    """Return the hash of all modules of dpbandit that play a cell."""
+    """Return the hash of the loop, the environment, the agent and all they import of dpbandit."""
     modules = ["dpbandit.running.loop", problem_maker(one.setup.environment).__module__]
     config: Any = one.config
     while config is not None:
@@ -214,7 +214,7 @@ def _examined(agent: str) -> tuple[str, dict[str, Any]]:
 
 
 def _played(one: Cell, first: int, last: int) -> tuple[str, Outcome | str]:
-    """Play some replicas of a cell; return its key with the outcome, or with an error's words."""
+    """Play replicas `first` to `last` - 1; return the cell's key with outcome or error message."""
     with warnings.catch_warnings(action="ignore"):  # of late learning, which the regret shows
         try:
             run = one.play(first, last)
@@ -224,7 +224,7 @@ def _played(one: Cell, first: int, last: int) -> tuple[str, Outcome | str]:
 
 
 def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
-    """Choose agents for every epsilon, and without privacy, on these problems; report, examine.
+    """Choose agents on these problems at every epsilon; play, test and audit the chosen.
 
     Raises:
         InputError: for an unknown problem, or if tests or an audit refute a chosen agent.
@@ -246,10 +246,10 @@ def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
 
 
 def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
-    """Choose the candidate of each group that loses least on the selection seed.
+    """Choose the agent of each group with the least mean regret on the selection seed.
 
-    At every stage the best of ALL candidates get more replicas, until the best have them: a
-    candidate that looked worse after few replicas returns if others then turn out worse.
+    A stage ends when the best of ALL agents have its number of replicas: an agent that looked worse
+    after few replicas returns if others turn out worse after more.
     """
     played = _Played(blocks)
     entered = _screened(places, played)
@@ -277,7 +277,7 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
 
 
 class _Played:
-    """Outcomes of candidates on the selection seed so far."""
+    """Outcomes and failures of agents on the selection seed so far, by key of the cell."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
@@ -285,13 +285,13 @@ class _Played:
         self.unfit = dict[str, str]()
 
     def add(self, cells: Sequence[Cell], replicas: int, what: str) -> None:
-        """Play cells up to this number of replicas, and store outcomes and failures."""
+        """Play cells until they have this number of replicas; record outcomes and failures."""
         runs, unfit = self._blocks.play(cells, replicas, what)
         self.runs |= runs
         self.unfit |= unfit
 
     def ranked(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Return the cells that could be played, the least mean regret first."""
+        """Return the cells that could be played, sorted by mean regret, least first."""
         there = [one for one in cells if one.key in self.runs and one.key not in self.unfit]
         return sorted(there, key=lambda one: float(self._final(one).mean()))
 
@@ -300,10 +300,10 @@ class _Played:
         return len(self._final(one))
 
     def is_close_call(self, cells: Iterable[Cell]) -> bool:
-        """Return True if more replicas may change which of the best cells loses least.
+        """Return True if more replicas may change which of the best cells has the least regret.
 
-        That is so if one of the next loses at most `CLEAR_ERRORS` paired standard errors more than
-        the first, and the standard error exceeds `TIE_ERROR` of the first's regret.
+        That is so if the regret of a runner-up exceeds the least by at most `CLEAR_ERRORS` paired
+        standard errors, and this standard error exceeds `TIE_ERROR` times the least regret.
         """
         ranked = self.ranked(cells)[:CLOSE_CANDIDATES]
         for one in ranked[1:]:
@@ -315,9 +315,9 @@ class _Played:
         return False
 
     def _excess(self, one: Cell, best: Cell) -> Floats:
-        """Return the regret of `one` less that of `best`, on the replicas that both have played.
+        """Return the regret of `one` minus that of `best`, on the replicas that both have played.
 
-        An agent without an epsilon is one cell in several groups, and may have played more.
+        An agent without an epsilon competes in several groups, and may have played more replicas.
         """
         many = min(len(self._final(each)) for each in (one, best))
         return self._final(one)[:many] - self._final(best)[:many]
@@ -327,9 +327,9 @@ class _Played:
 
 
 def _screened(places: Sequence[Group], played: _Played) -> dict[Group, tuple[Cell, ...]]:
-    """Play a few replicas of every candidate; return the candidates of every group.
+    """Play a few replicas of every competing agent; return the agents of every group.
 
-    At epsilons other than 1 only the `SHORTLIST` of the best at 1 and at infinity compete.
+    At epsilons other than 1 and infinity, only the best `SHORTLIST` agents at these two compete.
     """
     entered = {place: candidates(place) for place in places if place.epsilon in (1.0, inf)}
     played.add([one for some in entered.values() for one in some], SCREEN_REPLICAS, "screen")
@@ -372,6 +372,6 @@ def report(
 
 
 def relative_error(regret: Floats, base: Floats) -> float:
-    """Return the relative standard error of mean regret over mean base, paired by replica."""
+    """Return the relative standard error of the ratio of two mean regrets, paired by replica."""
     per_replica = regret / regret.mean() - base / base.mean()
     return float(per_replica.std(ddof=1) / sqrt(len(regret)))

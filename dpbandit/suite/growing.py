@@ -1,4 +1,4 @@
-"""Measure the cost of privacy with more and with fewer users, to find when it is affordable."""
+"""Measure the cost of privacy at other horizons, to find how many users make it affordable."""
 
 from collections.abc import Iterable, Iterator
 from math import inf
@@ -14,23 +14,23 @@ from dpbandit.suite.freezing import Blocks
 from dpbandit.suite.tabulating import answer_row
 
 SHORTEST, LONGEST = -4, 4
-"""Numbers of doublings of a problem's horizon, from a sixteenth to sixteen times."""
-REPLICAS = 20
+"""Range of doublings of a problem's horizon, from a sixteenth to sixteen times."""
+REPLICAS = 20  # of every run at another horizon
 SETTLED = 2
-"""Number of successive doublings, affordable and better than fixed play, that end the runs."""
+"""Number of successive horizons at which privacy is affordable before an epsilon is done."""
 
 
 def grow(names: Iterable[str], blocks: Blocks, longest: int = LONGEST) -> list[Answer]:
-    """Play the chosen agents with other numbers of users; return rows with role "horizon".
+    """Play the chosen agents at other horizons; return rows of answers with role "horizon".
 
-    The number is doubled until every epsilon has been affordable `SETTLED` times in a row, or up to
-    `longest` doublings.
+    The horizon is doubled up to `longest` times, or until at every epsilon the cost is affordable
+    and regret below that of the best fixed action, at `SETTLED` successive horizons.
     """
     return [found for name in names for found in _grown(problems()[name], blocks, longest)]
 
 
 class _Played(NamedTuple):
-    """Final regrets with one number of users, each (R,)."""
+    """Final regrets at one horizon, (R,) each: best non-private, baselines, private by epsilon."""
 
     setup: Setup
     base: Floats
@@ -58,7 +58,7 @@ def _grown(one: SuiteProblem, blocks: Blocks, longest: int) -> Iterator[Answer]:
 def _played(
     one: SuiteProblem, doublings: int, some: Iterable[float], blocks: Blocks
 ) -> _Played | None:
-    """Play the agents with another number of users; return None if the problem has too few."""
+    """Play the chosen agents at another horizon; return None if one of them cannot play it."""
     horizon = max(1, round(one.horizon["small"] * 2.0**doublings))
     try:
         setup = setup_of(

@@ -1,4 +1,4 @@
-"""Outcomes of replicas as arrays alone: certificates are computed where they are needed."""
+"""Store the numbers of replicas as arrays; certificates are computed again when needed."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,30 +15,30 @@ from dpbandit.suite.catalogue import version
 
 
 class Outcome(NamedTuple):
-    """Outcome of some replicas of a cell, with arrays (marks, replicas)."""
+    """Logged numbers of replicas of an agent on a problem, arrays (marks, replicas) if not said."""
 
     marks: Ints
     """logged rounds, (marks,)"""
     replicas: Ints
-    """numbers of the replicas, (replicas,)"""
+    """indices of the replicas, (replicas,)"""
     regret: Floats
     reward: Floats
     switches: Ints
     clipped: Floats
-    """share of rounds beyond the spec's bounds, (replicas,)"""
+    """share of rounds whose data exceeded the spec's bounds, (replicas,)"""
     seconds: float
     source: str
     """hash of the program that played the replicas"""
 
     @classmethod
     def of(cls, run: AgentRun, source: str) -> "Outcome":
-        """Return the outcome of a run that a program with this hash played."""
+        """Return the outcome of a run; `source` is the hash of the program that played it."""
         arrays = {name: getattr(run, name) for name in ("marks", *BY_REPLICA)}
         return cls(**arrays, seconds=run.seconds, source=source)
 
     @classmethod
     def read(cls, file: Path) -> "Outcome":
-        """Read an outcome from a file of `write`."""
+        """Read an outcome from a file written by `write`."""
         with np.load(file, allow_pickle=False) as there:
             arrays = {name: there[name] for name in cls._fields}
         return cls(**arrays)._replace(
@@ -46,17 +46,17 @@ class Outcome(NamedTuple):
         )
 
     def write(self, folder: Path) -> None:
-        """Write the outcome to a file in `folder`, named by the first and last replica."""
+        """Write the outcome to FIRST-LAST.npz in `folder`, named by its first and last replica."""
         first, last = int(self.replicas[0]), int(self.replicas[-1])
         write_atomically(folder / f"{first:06d}-{last:06d}.npz", partial(_save, self))
 
     def first(self, replicas: int) -> "Outcome":
-        """Return the outcome of the first `replicas` columns only."""
+        """Return the outcome of the first `replicas` replicas only."""
         arrays = {name: getattr(self, name)[..., :replicas] for name in BY_REPLICA}
         return self._replace(**arrays)
 
     def as_run(self, one: Configuration) -> AgentRun:
-        """Return the outcome as a run of this configuration, with the certificate."""
+        """Return the outcome as a run of this configuration, with a newly computed certificate."""
         made = {**provenance(), "source": self.source, "suite": str(version())}
         return AgentRun(
             setup=one.setup,
@@ -76,7 +76,7 @@ def _save(outcome: Outcome, path: Path) -> None:
 
 
 def joined(blocks: Sequence[Outcome]) -> Outcome:
-    """Join outcomes to one, in order of the replicas; duplicates are dropped."""
+    """Join outcomes of one configuration, sorted by replica; duplicate replicas are dropped."""
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(block, name) for block in blocks], axis=-1)
         for name in BY_REPLICA

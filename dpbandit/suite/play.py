@@ -1,4 +1,4 @@
-"""Write the suite's results as one interactive page, by problem, agent and epsilon.
+"""Write the suite's results as one interactive page with controls for problem and epsilon.
 
 All numbers are computed here and written into the page, which only draws them.
 """
@@ -34,13 +34,13 @@ from dpbandit.suite.catalogue import epsilons, problems, version
 from dpbandit.suite.playing import Submission, finalists, frozen, read_submission
 from dpbandit.suite.scoring import Ends, ends_of
 
-DELTA = 1e-5
+DELTA = 1e-5  # of all certificates on the page
 SUM_ROUNDS = 10_000
-"""Horizon of the private sums whose epsilon by age is drawn."""
+"""Horizon of the example sums whose epsilon is drawn by the age of a visit."""
 FAILURE = 0.05
-"""Probability that the bounds of an audit are wrong."""
-_AUDITS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
-_AGES = (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
+"""Probability that the confidence bounds of an audit do not hold."""
+_AUDITS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)  # numbers of runs
+_AGES = (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)  # of a visit, in rounds
 
 
 def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[str]] = ()) -> Path:
@@ -48,12 +48,12 @@ def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[s
 
     A slider and two lists choose epsilon, problem and agent. The page shows regret with 95 %
     intervals beside uniform play and the best agent without privacy; the certificate's trade-off
-    curve, and the part that an audit with a number of runs could prove; and epsilon by the age of a
-    visit, of the agent and of kinds of sums. Agents of `cards`, folders of `run_suite`, are added,
-    with their failures; an agent that promises nothing appears at every epsilon.
+    curve, and the curve that an audit could prove with so many runs; and epsilon by the age of a
+    visit, for the agent and for kinds of private sums. `cards` are folders of `run_suite` whose
+    agents and failures are added; an agent that claims no privacy is shown at every epsilon.
 
     Raises:
-        InputError: for a card that is not of the small size, or that cannot be read.
+        InputError: for a card of the full size, or one that cannot be read.
     """
     runs, submissions = [*frozen("small"), *finalists()], list[Submission]()
     for card in cards:
@@ -69,7 +69,7 @@ def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[s
 
 
 def page_facts(runs: Sequence[AgentRun], cards: Sequence[Submission] = ()) -> dict[str, Any]:
-    """Return all data of the page as plain values; of duplicate runs the first counts."""
+    """Return the data of the page as plain values; if a run is there twice, the first counts."""
     ends = ends_of(frozen("small"))
     fpr = [0, *np.geomspace(1e-3, 0.1, 12), *np.linspace(0.15, 1, 18)]
     return {
@@ -118,7 +118,7 @@ def _problem(
 
 
 def _of_cards(name: str, cards: Sequence[Submission]) -> list[dict[str, Any]]:
-    """Return rows of the agents on cards, marked as such; without a promise, epsilons are None."""
+    """Return the rows of the cards' agents, marked "own"; if not private, with None as epsilons."""
     rows = []
     for card in cards:
         for run in card.runs:
@@ -151,10 +151,10 @@ def _row(run: AgentRun, certified: float) -> dict[str, Any]:
 
 
 def _ages_of(run: AgentRun) -> dict[str, Any]:
-    """Return epsilon by the age of a visit, under the key "ages"; empty if it is the same always.
+    """Return epsilon at each of `_AGES` of a visit, as "ages"; empty if it does not grow with age.
 
-    Stored ledgers have the sums without the parts of their noise. So the ages are computed from the
-    ledger of the agent itself, if that is equal to the stored one.
+    Stored ledgers omit how a sum's noise is divided over its releases. So the epsilons are computed
+    from the agent's newly made ledger, if that is equal to the stored one.
     """
     stated = run.certificate
     if stated.mu is None or not 0 < stated.epsilon < inf or module_of(run.name) is not None:
@@ -170,9 +170,10 @@ def _ages_of(run: AgentRun) -> dict[str, Any]:
 
 
 def provable(epsilon: float, runs: int) -> float:
-    """Return the mu that an audit of Gaussian noise with this epsilon proves at the best threshold.
+    """Return the mu (GDP) that an audit of Gaussian noise of this epsilon proves with many runs.
 
-    Counts are at their means; Clopper-Pearson bounds are wrong with probability `FAILURE`.
+    The threshold is the best one, counts equal their means, and the Clopper-Pearson bounds hold
+    together with probability 1 - `FAILURE`.
     """
     mu, cuts = mu_of(epsilon, DELTA), np.linspace(-4, 8, 400)
     low, _ = clopper_pearson(np.floor(runs * ndtr(mu - cuts)), runs, FAILURE / 2)
@@ -181,7 +182,7 @@ def provable(epsilon: float, runs: int) -> float:
 
 
 def _proof(fpr: Any, mu: float) -> dict[str, Any]:
-    """Return the epsilon of mu-GDP at delta = `DELTA`, and the trade-off curve."""
+    """Return mu-GDP's epsilon at `DELTA`, and its trade-off curve at false positive rates `fpr`."""
     epsilon = epsilon_of(mu, DELTA) if mu else 0.0
     return {"epsilon": round(epsilon, 4), "curve": _curve(fpr, mu)}
 
@@ -191,7 +192,7 @@ def _curve(fpr: Any, mu: float) -> list[float]:
 
 
 def _by_age(epsilon: float) -> dict[str, list[float]]:
-    """Return epsilon by the age of a visit in rounds, for each kind of private sum."""
+    """Return epsilon at each of `_AGES` of a visit, for four kinds of private sums."""
     statistic = ClippedVectors(1)
     target = Target(epsilon, DELTA, SUM_ROUNDS, 10)
     how: dict[str, Any] = {"horizon": SUM_ROUNDS, "epsilon": epsilon, "delta": DELTA}

@@ -1,4 +1,4 @@
-"""Play the suite with some agents, examine them, and write runs and findings to two files."""
+"""Play, test and audit agents on the suite; write runs and test results into two files."""
 
 import os
 import warnings
@@ -32,45 +32,45 @@ from dpbandit.suite.examining import examined
 from dpbandit.suite.sources import source_of
 
 RUNS, FINDINGS = "suite.parquet", "suite.json"
-"""Names of a submission's files of runs, and of findings of tests and audits."""
+"""Names of a submission's files: runs, and results of tests and audits ("findings")."""
 MINUTES = 60.0
-"""Default limit of an agent's time for a block of replicas of a problem at one epsilon."""
+"""Default time limit of an agent for a block of replicas on a problem at one epsilon."""
 _SOURCES = "agents.json"
-"""Name of the file with the hashes of the agents' sources when they were first played."""
+"""Name of the file with hashes of the agents' source files, written when they first play."""
 
 
 class Submission(NamedTuple):
-    """Runs and findings of `run_suite`."""
+    """Runs of `run_suite`, and the results of its tests and audits."""
 
     size: Size
     runs: tuple[AgentRun, ...]
     findings: dict[str, dict[str, Any]]
-    """findings by agent, `unfit` (problem -> reason), `tests` (lines), `failed`, `audit`, `raised`,
-    the errors while it was made and played (see `raised_by`)"""
+    """for each agent the result of `examined`, and under `raised` the errors while it was made and
+    played, see `raised_by`"""
 
 
 def frozen_file(size: Size) -> Any:
-    """Return the file of the shipped runs, logged at `early_marks`; it may be missing."""
+    """Return the path of the shipped runs, which log `early_marks`; the file may be missing."""
     return files("dpbandit.suite").joinpath(f"frozen-{size}.parquet")
 
 
 def frozen(size: Size) -> tuple[AgentRun, ...]:
-    """Return shipped runs of the chosen agents and of baselines on the report seed, if any."""
+    """Return the shipped runs of best agents and baselines on the report seed; maybe none."""
     return tuple(run for run in _everything(size) if run.setup.seed == suite().seed)
 
 
 def finalists() -> tuple[AgentRun, ...]:
-    """Return shipped runs of the finalists on the selection seed, the chosen agents among them."""
+    """Return the shipped runs among which the best agents were chosen, on the selection seed."""
     return tuple(run for run in _everything("small") if run.setup.seed != suite().seed)
 
 
 def findings_file() -> Any:
-    """Return the file of shipped findings about the chosen private agents; may be missing."""
+    """Return the path of shipped tests and audits of best private agents; it may be missing."""
     return files("dpbandit.suite").joinpath("frozen-small.json")
 
 
 def findings() -> dict[str, dict[str, Any]]:
-    """Return shipped findings by chosen private agent: `failed`, why tests fail, and `audit`."""
+    """Return for each best private agent `failed`, why its tests failed or "", and `audit`."""
     there = findings_file()
     return {**parse_json(there.read_text(encoding="utf-8"))} if there.is_file() else {}
 
@@ -102,10 +102,10 @@ def run_suite(
         agents: ids with settings, or MODULE:NAME.
         out: folder for the blocks of replicas, `suite.parquet` and `suite.json`.
         size: "small" or "full".
-        jobs, backend, scheduler: as of `run_sweep`; "dask" is a cluster.
+        jobs, backend, scheduler: arguments of `run_sweep`; the backend "dask" is a cluster.
         progress: show a bar after two seconds.
-        with_references: also play uniform play and the best agents without privacy, which define
-            scores 0 and 1; by default only if the package ships no results of theirs.
+        with_references: also run uniform play and the best agents without privacy, which define
+            the scores 0 and 1; by default only if the package ships no results of these.
         minutes: limit of an agent's time for a block of replicas of one problem at one epsilon; a
             sixtieth of it for one call of make, act or update. Slower agents are stopped.
 
@@ -113,8 +113,8 @@ def run_suite(
     reported on its card.
 
     Raises:
-        InputError: for no agent, one that does not exist, fits nothing or whose files have changed,
-            or a folder with results of another program or that were not played in it.
+        InputError: if no agent is given, or one that is unknown, fits no problem, or whose files
+            have changed; if `out` has results of another program version or from elsewhere.
     """
     folder, agents = Path(out), [*dict.fromkeys(agents)]
     if not agents:
@@ -137,7 +137,7 @@ def run_suite(
 
 
 def raised_by(agent: str, failures: Iterable[AgentFailure]) -> list[dict[str, Any]]:
-    """List an agent's failures: `problem`, `epsilon` (None without a claim), `told`, `trace`."""
+    """List an agent's failures: problem, epsilon (None: no claim), `told` (message), traceback."""
     return [
         {
             "problem": one.problem,
@@ -151,16 +151,16 @@ def raised_by(agent: str, failures: Iterable[AgentFailure]) -> list[dict[str, An
 
 
 class Played(NamedTuple):
-    """Runs and failures of `play_study`."""
+    """Complete runs of `play_study`, and the configurations whose agent failed."""
 
     runs: tuple[AgentRun, ...]
     failed: tuple[AgentFailure, ...]
 
 
 def play_study(study: Study, folder: Path, **how: Any) -> Played:
-    """Play the missing replicas of a study in a folder of blocks; `how` is for `run_sweep`.
+    """Play the replicas of a study that its folder lacks; `how` has arguments of `run_sweep`.
 
-    Runs have the provenance of submissions, see `stamped`. A run with a failed block is left out.
+    The provenance of the runs is that of `stamped`. Runs whose agent failed are left out.
     """
     swept = run_sweep(study, folder, resume=True, **how)
     keys = {one.key for one in study.configurations} - {one.key for one in swept.failed}
@@ -173,7 +173,7 @@ def play_study(study: Study, folder: Path, **how: Any) -> Played:
 
 
 def write_submission(done: Submission, folder: Path) -> Submission:
-    """Write a submission's `suite.parquet` and `suite.json`; return the submission."""
+    """Write a submission as `suite.parquet` and `suite.json`; return it unchanged."""
     if done.runs:
         write_runs(folder / RUNS, done.runs)
     document = {"version": version(), "size": done.size, "agents": done.findings}
@@ -182,7 +182,7 @@ def write_submission(done: Submission, folder: Path) -> Submission:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise `InputError` if the folder has results that were not played in it."""
+    """Raise `InputError` if the folder has results that this folder's runs did not produce."""
     foreign = f"{folder} to hold no results but its own: choose another folder (--out)."
     if any(is_there(folder / name) for name in (RUNS, FINDINGS)) and not is_there(
         folder / _SOURCES
@@ -197,7 +197,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _record_sources(file: Path, agents: Sequence[str]) -> None:
-    """Write hashes of the agents' files; raise `InputError` if one changed since it was written."""
+    """Store hashes of the agents' source files; raise `InputError` if a stored one has changed."""
     with _checking_format(file):
         known = {**parse_json(read_text(file))} if is_there(file) else {}
     now = {agent: source_of(parse_agent(agent)) for agent in agents}
@@ -211,13 +211,13 @@ def _record_sources(file: Path, agents: Sequence[str]) -> None:
 
 
 def stamped(run: AgentRun) -> dict[str, str]:
-    """Return the provenance of a run, with the suite's version and a hash of its agent's files."""
+    """Return a run's provenance, with the suite's version and a hash of the agent's source."""
     source = source_of(parse_agent(run.name))
     return {**run.provenance, "suite": str(version()), "agent": source}
 
 
 def check_version(stated: object, where: Path) -> None:
-    """Raise `InputError` unless a result's stated version is that of this suite."""
+    """Raise `InputError` unless the version stated in the file `where` is that of this suite."""
     if str(stated) != str(version()):
         raise InputError(
             f"Expected {where} to be of version {version()} of the suite, got {abbrev(stated)}: "
@@ -238,7 +238,7 @@ def read_submission(folder: str | os.PathLike[str]) -> Submission:
 
 @contextmanager
 def _checking_format(file: Path) -> Iterator[None]:
-    """Turn errors of reading a file into an `InputError` that `suite run` did not write it."""
+    """Context that turns errors in a file's content into an `InputError` on its format."""
     try:
         yield
     except InputError:

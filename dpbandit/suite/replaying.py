@@ -14,25 +14,25 @@ from dpbandit.studies import Configuration
 from dpbandit.suite.outcomes import Outcome
 
 REPLAY_TOLERANCE = 1e-9
-"""Largest relative difference, by rounding, of numbers that count as equal."""
+"""Largest relative difference of two numbers that count as equal, to allow for rounding."""
 MOST_ERRORS = 4.0
-"""Largest difference of two means of the same replicas on unlike CPUs, in standard errors."""
+"""Largest difference, in standard errors, of a mean over the same replicas on other CPUs."""
 
 
 def replays(one: Configuration, run: AgentRun | Outcome) -> bool:
-    """Return True if playing up to the run's first mark gives the stored numbers.
+    """Return True if playing a run again up to its first logged round gives the stored numbers.
 
-    All replicas are played, with the run's horizon, on which agents may depend.
+    All replicas are played; agents are made for the run's full horizon, as they may depend on it.
     """
     here = _first_rounds(one, run)
     return here is not None and not _differing(run, here).any()
 
 
 def holds(one: Configuration, run: AgentRun) -> bool:
-    """Return True if the program reproduces a stored run up to its first mark.
+    """Return True if the program reproduces a stored run up to its first logged round.
 
-    On the type of CPU that made the run no replica may differ. On others rounding differs, and with
-    it perhaps actions: there the mean regret may not be `far_off`.
+    On the type of CPU that made the run no replica may differ. On another, rounding and so perhaps
+    actions differ: there the two mean regrets must not be `far_off`.
     """
     here = _first_rounds(one, run)
     if here is None:
@@ -43,7 +43,7 @@ def holds(one: Configuration, run: AgentRun) -> bool:
 
 
 def _first_rounds(one: Configuration, run: AgentRun | Outcome) -> Log | None:
-    """Play all replicas of a run up to its first mark; return None if the agent is refused now."""
+    """Play a run again up to its first logged round; return None if the agent is now refused."""
     seeds = [(one.setup.seed, r) for r in run.replicas.tolist()]
     with warnings.catch_warnings(action="ignore"):  # of late learning, which the regret shows
         try:
@@ -54,7 +54,7 @@ def _first_rounds(one: Configuration, run: AgentRun | Outcome) -> Log | None:
 
 
 def _differing(run: AgentRun | Outcome, here: Log) -> Bools:
-    """Return a mask (R,) of replicas whose regret, reward or switches differ from stored ones."""
+    """Return a mask (R,) of replicas whose regret, reward or switches differ from the stored."""
     other = np.zeros(len(run.replicas), dtype=bool)
     for name in ("regret", "reward", "switches"):
         played, stored = getattr(here, name)[0], getattr(run, name)[0]

@@ -1,4 +1,4 @@
-"""Scores of agents at certified epsilons: 0 is uniform play, 1 the best agent without privacy."""
+"""Score agents at certified epsilons: 0 is uniform play, 1 the best agent without privacy."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, nan
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Ends(NamedTuple):
-    """Final regret of uniform play, score 0, and of the best agent without privacy, score 1."""
+    """Final regrets that define a problem's scores 0 (uniform play) and 1 (best non-private)."""
 
     uniform: Floats
     """regret of uniform play, (R,)"""
@@ -28,7 +28,7 @@ class Ends(NamedTuple):
 
 
 def ends_of(runs: Iterable[AgentRun]) -> dict[str, Ends]:
-    """Return the ends of scores by problem; raise `InputError` if a run is missing."""
+    """Return the `Ends` of every problem by name; raise `InputError` if their runs are missing."""
     found: dict[str, dict[str, AgentRun]] = {}
     for run in runs:
         found.setdefault(run.setup.problem, {})[run.name] = run
@@ -46,15 +46,15 @@ def ends_of(runs: Iterable[AgentRun]) -> dict[str, Ends]:
 def scores(runs: Iterable[AgentRun], ends: Mapping[str, Ends]) -> "pd.DataFrame":
     """Score every agent on every problem and by capability, at every epsilon.
 
-    One row for each agent, capability, problem and epsilon: `score` is (U - R) / (U - B) with a 95
-    % bootstrap interval `low` to `high` over replicas, whose users all agents share; R is the mean
-    regret of the run with the largest certified epsilon up to the row's. Runs without privacy
-    stand at infinity. Rows without a problem are means over all of the capability's problems, NaN
-    where a problem has no score.
+    A row has agent, capability, problem, epsilon, and `score` = (U - A) / (U - B) with a 95 %
+    bootstrap interval `low` to `high` over replicas, whose users all agents share. A, U and B are
+    mean regrets: of the agent's run with the largest certified epsilon up to the row's (infinity
+    for runs without privacy), of uniform play, and of the best agent without privacy. Rows with an
+    empty problem are means over a capability, if all its problems have a score.
 
     Args:
-        runs: runs of one size of the suite.
-        ends: ends of the scores for that size, see `ends_of`.
+        runs: runs at one size of the suite.
+        ends: regrets that define scores 0 and 1 at that size, see `ends_of`.
     """
     import pandas as pd
 
@@ -98,9 +98,9 @@ def _rows(
 
 
 def best_at(runs: Iterable[AgentRun], problem: SuiteProblem, epsilon: float) -> AgentRun | None:
-    """Return the run with the largest counted epsilon up to `epsilon`; None if there is none.
+    """Return the run whose `counted` epsilon is the largest up to `epsilon`, or None.
 
-    At infinity it is the first run if no run has a finite counted epsilon, else None.
+    At infinity this is the first run if none has a finite `counted` epsilon, or else None.
     """
 
     def counted(run: AgentRun) -> float:

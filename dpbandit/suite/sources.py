@@ -14,15 +14,15 @@ from sysconfig import get_path
 
 from dpbandit.specs import AgentConfig
 
-_INSTALLED = {"site-packages", "dist-packages"}
+_INSTALLED = {"site-packages", "dist-packages"}  # folders of packages that pip installs
 
 
 def source_of(config: AgentConfig) -> str:
-    """Return a hash of the source files of a config's class, followed by those of inner configs.
+    """Return a hash of an agent's source files; that of a wrapped agent follows after a blank.
 
-    Hashed are the class's file and all Python files that it imports, directly or not, by an
-    `import` statement anywhere. Left out are modules from `importlib.import_module`, data that an
-    agent reads, installed packages, and dpbandit, whose hash is the `source` of a provenance.
+    The hash covers the file of the config's class and all Python files that it imports, directly or
+    not, by `import` statements. It omits modules of `importlib.import_module`, data that an agent
+    reads, installed packages, and dpbandit, whose hash is the `source` of a provenance.
     """
     inner = getattr(config, "agent", None)
     digest = sha256(Path(getsourcefile(type(config)) or "").read_bytes())
@@ -33,7 +33,7 @@ def source_of(config: AgentConfig) -> str:
 
 
 def files_of(kind: type) -> dict[str, Path]:
-    """Return module -> file of all imports of a class's file outside installed packages."""
+    """Return the files that a class's file imports, installed packages excepted, by module."""
     found, waiting = dict[str, Path](), [*_with_packages(kind.__module__)]
     while waiting:
         name = waiting.pop()
@@ -49,8 +49,8 @@ def files_of(kind: type) -> dict[str, Path]:
 def program_of(*modules: str) -> str:
     """Return a hash of the files of these modules of dpbandit and of its modules that they import.
 
-    The hash identifies the program that made a result. Another hash need not mean another result,
-    so results are checked by playing them again, see `dpbandit.suite.replaying`.
+    The hash identifies the program that made a result. As another program may give the same
+    result, results with another hash are played again, see `dpbandit.suite.replaying`.
     """
     found, waiting = dict[str, Path](), [*modules]
     while waiting:
@@ -69,11 +69,11 @@ def program_of(*modules: str) -> str:
 
 
 _FACES = {"dpbandit", "dpbandit.agents", "dpbandit.envs"}
-"""Packages that re-export all agents and environments, and so are left out of hashes."""
+"""Packages that import all agents and environments, and so are left out of hashes."""
 
 
 def _imported(module: str, file: Path) -> Iterator[str]:
-    """Yield the names in a file's import statements, some of them modules."""
+    """Yield full names of all that a file imports: modules, but also classes and functions."""
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
@@ -93,7 +93,7 @@ def _with_packages(name: str) -> Iterator[str]:
 
 
 def _file(module: str) -> Path | None:
-    """Return a module's Python file; None in dpbandit, the standard library and site-packages."""
+    """Return a module's file; None for dpbandit, the standard library and installed packages."""
     top = module.partition(".")[0]
     if top == "dpbandit" or top in sys.stdlib_module_names:
         return None
@@ -105,7 +105,7 @@ def _file(module: str) -> Path | None:
 
 
 def _path_of(module: str) -> str | None:
-    """Return the path of a module that is not loaded, without importing it."""
+    """Return the file of a module that is not loaded, without importing it; None if unknown."""
     path, origin = None, None
     for name in _with_packages(module):
         spec = PathFinder.find_spec(name, path)

@@ -1,4 +1,4 @@
-"""Write frozen results: runs, the table of answers (`dpbandit.running.answers`), and findings."""
+"""Write results of `freeze_suite`: runs, the table of answers, and tests and audits."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,17 +31,17 @@ from dpbandit.suite.catalogue import problems, spec_of, suite, version
 from dpbandit.suite.freezing import Frozen
 from dpbandit.suite.playing import finalists, findings, findings_file, frozen, frozen_file
 
-CHOICE = "Choice and report"
-USERS = "Other numbers of users"
+CHOICE = "Choice and report"  # line of the table's head on runs of `freeze_suite`
+USERS = "Other numbers of users"  # line of the table's head on runs of `grow`
 _ZERO_SHARE = 1e-9
-"""Share of uniform play's regret below which a fixed action's regret counts as 0."""
+"""Regret of a fixed action, relative to that of uniform play, below which it counts as 0."""
 
 
 def write_frozen(done: Frozen, folder: Path) -> list[Path]:
-    """Write runs, the table of answers, and findings, into a folder; return the files.
+    """Write runs, the table of answers, and tests and audits into a folder; return the files.
 
-    Problems that were not frozen now keep their shipped runs and rows; all problems keep their rows
-    of other horizons, see `dpbandit.suite.growing`.
+    Problems that are not in `done` keep their shipped runs and rows. All problems keep their
+    shipped rows at other horizons, see `dpbandit.suite.growing`.
     """
     names = {run.setup.problem for run in done.reported}
     compared = [
@@ -60,14 +60,14 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
 
 
 def write_grown(rows: Sequence[Answer], folder: Path) -> list[Path]:
-    """Write the shipped table with these rows of other horizons; return the file."""
+    """Write the shipped table of answers with new rows at other horizons; return the file."""
     names = {one.problem for one in rows}
     unchanged = [one for one in _shipped() if one.role != HORIZON or one.problem not in names]
     return [write_table([*unchanged, *rows], folder, USERS)]
 
 
 def write_table(rows: Iterable[Answer], folder: Path, measured: str) -> Path:
-    """Write the table of answers, with this program in the head as that of `measured`."""
+    """Write the table of answers; its head names this program as the one that made `measured`."""
     order = [*problems()]
     text = written(sorted(rows, key=lambda one: order.index(one.problem)), _head(measured))
     table = folder / answer_file().name
@@ -75,7 +75,7 @@ def write_table(rows: Iterable[Answer], folder: Path, measured: str) -> Path:
 
 
 def ship_frozen(written_files: Iterable[Path]) -> list[Path]:
-    """Copy the files into the package, to be shipped; return their new paths."""
+    """Copy the files into the package, which ships them; return their new paths."""
     homes = [Path(str(home)) for home in (frozen_file("small"), answer_file(), findings_file())]
     places = {home.name: home for home in homes}
     return [Path(copyfile(file, places[file.name])) for file in written_files]
@@ -86,7 +86,7 @@ def _shipped() -> tuple[Answer, ...]:
 
 
 def _head(measured: str) -> str:
-    """Return the head of the table: seeds, and the program and machine of each measurement."""
+    """Return the head of the table: seeds, and the versions and CPU of each measurement."""
     made = provenance()
     libraries = ", ".join(f"{name} {made[name]}" for name in ("numpy", "scipy"))
     shipped = answer_file().read_text("utf-8") if answer_file().is_file() else ""
@@ -104,7 +104,7 @@ def _head(measured: str) -> str:
 
 
 def answers_of(done: Frozen) -> list[Answer]:
-    """Return the rows of every problem: the chosen agents, baselines, and all candidates."""
+    """Return the rows of all problems: chosen agents, baselines, and all that competed."""
     by_problem: dict[str, list[AgentRun]] = {}
     for run in done.reported:
         by_problem.setdefault(run.setup.problem, []).append(run)
@@ -112,7 +112,7 @@ def answers_of(done: Frozen) -> list[Answer]:
 
 
 def _rows_of(name: str, runs: Sequence[AgentRun], done: Frozen) -> Iterator[Answer]:
-    """Yield all rows of one problem; `runs` are in the order of `report`."""
+    """Yield all rows of one problem; `runs` are those of `report`, in its order."""
     places = groups([name])
     best, zeros = runs[: len(places)], runs[len(places) :]
     last = {run.name: run.regret[-1] for run in zeros}
@@ -142,10 +142,10 @@ def answer_row(
     """Return a row of the table of answers.
 
     Args:
-        setup: the problem, under its name in the suite.
+        setup: the problem, labelled by its name in the suite.
         role, epsilon, agent: see `Answer`.
         regret: final regret of the agent, (R,).
-        base: final regret of the best agent without privacy; costs get an interval if it is (R,).
+        base: final regret of the best non-private agent; if (R,), ratios get 95 % intervals.
         uniform, fixed: final regret of uniform play, and of the best fixed action.
     """
     one, spec = problems()[setup.problem], spec_of(setup.problem)

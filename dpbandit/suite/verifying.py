@@ -49,18 +49,18 @@ from dpbandit.suite.sources import source_of
 
 
 class Verdict(NamedTuple):
-    """The findings of `verify`, and the numbers that it computed."""
+    """Result of `verify`: reasons to refuse a file, or else the numbers played here."""
 
     agents: tuple[str, ...]
     size: str
     played: Submission | None
-    """runs and findings made here, the only numbers to show; None if the file was refused"""
+    """runs, tests and audits made here, to be shown instead of the file's; None if refused"""
     replayed: int
-    """number of replicas that were played here, all of the file's"""
+    """number of replicas that were played again, all those of the file; 0 if refused"""
     different: int
-    """number of replicas whose numbers in the file differ, beyond rounding"""
+    """number of replicas whose numbers in the file differ from those played here"""
     refused: tuple[str, ...]
-    """reasons to refuse the file, a sentence each"""
+    """reasons to refuse the file, one sentence each; empty if it is accepted"""
 
 
 def verify(
@@ -75,33 +75,33 @@ def verify(
 ) -> Verdict:
     """Play a submitted `suite.parquet` again, in full, and compare.
 
-    The file names the agents. Everything else is computed here: certificates, tests, audits, and
-    all replicas of all runs, returned as `played`. Numbers in the file serve for comparison only.
+    Only the names of agents are taken from the file. Certificates, tests, audits and all replicas
+    of all runs are computed here and returned as `played`; the file's numbers are only compared.
     The file is refused
 
-    1. if its hash, problems, epsilons, seeds, replicas, configs, ledgers or certificates are not
-       those of the suite and of the agents that are here, before anything is played;
-    2. if tests of an agent fail here, or an audit refutes it, whatever a `suite.json` beside it
-       says, or if that says something else than is found;
+    1. before anything is played, if it is damaged, or if its problems, epsilons, seeds, replicas,
+       configs, ledgers or certificates are not those of the suite and of its agents;
+    2. if an agent fails its tests here, or an audit here refutes it, or if a `suite.json` beside
+       the file states another outcome of these;
     3. if a replica differs in any bit, on the program and the type of CPU that the file states. On
-       others rounding differs, and with it perhaps actions: there a mean that differs by more than
+       others rounding and so perhaps actions differ: there a mean that differs by more than
        `MOST_ERRORS` combined standard errors is refused, and other differences are counted.
 
     Args:
         path: the file, or the folder that holds it.
         trust: import the modules of agents that are not the package's own, which runs their code,
-            and take their priors for public.
-        out: new or empty folder for the runs and findings made here and their card, unless the file
-            is refused.
+            and accept agents with a `prior`, which counts as public.
+        out: new or empty folder for a submission and a card of the numbers played here, written
+            unless the file is refused.
         jobs: number of worker processes.
-        minutes: limit of an agent's time, as of `run_suite`.
+        minutes: limit of an agent's time, see `run_suite`.
         progress: show a bar after two seconds.
-        tell: function that is called with a sentence on the cost before anything is played.
+        tell: function that gets a sentence on the expected CPU-seconds before anything is played.
 
     Raises:
-        InputError: if there is no such file, it cannot be read, or is of another version of the
-            suite; if `out` is no empty folder; for an agent of another module without `trust`, or
-            one that cannot be imported.
+        InputError: if the file is missing, cannot be read or is of another version of the suite;
+            if `out` is not a new or empty folder; without `trust` for an agent of another module or
+            with a prior; for an agent that cannot be imported.
     """
     if out is not None:
         _check_new(Path(out))
@@ -175,14 +175,14 @@ def verify(
 
 
 def _check_new(folder: Path) -> None:
-    """Raise `InputError` unless the folder is new or empty, and can be written."""
+    """Raise `InputError` unless the folder is new or empty and can be written to."""
     if folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"Expected out={short_path(folder)} to be a new folder, or an empty one.")
     check_writable(folder / RUNS)
 
 
 def _check_trust(agents: Sequence[str], trust: bool) -> None:
-    """Raise `InputError` for agents of other modules, or with a prior, unless trusted."""
+    """Raise `InputError` for agents of other modules or with a prior, unless `trust` is True."""
     found = {agent: module for agent in agents if (module := module_of(agent)) is not None}
     if found and not trust:
         modules = ", ".join(repr(module) for module in dict.fromkeys(found.values()))
@@ -202,10 +202,10 @@ def _check_trust(agents: Sequence[str], trust: bool) -> None:
 
 
 def differing(run: AgentRun, played: AgentRun) -> Ints:
-    """Return the replicas of a file's run that differ from those played here, at the file's marks.
+    """Return the replicas of a file's run that differ from those played here, at logged rounds.
 
-    They differ in any bit, if program and type of CPU are the same, else by more than 1e-9,
-    relatively.
+    Any bit counts if program and type of CPU are the same; on others a number has to differ by more
+    than 1e-9, relatively.
     """
     marks, rounding = len(run.marks), 0.0 if _same_machine(run) else REPLAY_TOLERANCE
     same = np.ones(len(run.replicas), dtype=bool)
@@ -217,7 +217,7 @@ def differing(run: AgentRun, played: AgentRun) -> Ints:
 
 
 def _differences_in_regret(run: AgentRun, played: AgentRun, others: Ints) -> Iterator[str]:
-    """Yield a sentence for each number of the file that differs from those played here."""
+    """Yield reasons to refuse a run: replicas that differ, or on other CPUs a mean far off."""
     if _same_machine(run):
         for replica in others.tolist():
             yield f"Replica {replica} of {_where(run)} comes out otherwise here."
@@ -234,7 +234,7 @@ def _where(run: AgentRun) -> str:
 
 
 def _size(runs: Sequence[AgentRun]) -> Size:
-    """Return the suite's size whose number of replicas is nearest to the median of the runs."""
+    """Return "small" or "full", whose number of replicas is nearest to the median of the runs."""
     many = int(np.median([len(run.replicas) for run in runs]))
     return min(SIZES, key=lambda size: abs(replicas(size) - many))
 
@@ -270,7 +270,7 @@ def _place(one: Configuration) -> tuple[str, str, float]:
 
 
 def _reported_failures(file: Path) -> set[tuple[str, str, float]]:
-    """Return agent, problem and epsilon of runs that are said to fail, and so may be missing."""
+    """Return (agent, problem, epsilon) of failures reported in `suite.json`, which have no runs."""
     if file.name != RUNS or not is_there(file.with_name(FINDINGS)):
         return set()
     try:
@@ -285,7 +285,7 @@ def _reported_failures(file: Path) -> set[tuple[str, str, float]]:
 
 
 def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
-    """Yield sentences on a certificate or source files that are not those of the agent here."""
+    """Yield reasons to refuse a run: another certificate or source hash than the agent's here."""
     where, proof = f"{run.name} on {run.setup.problem}", certificate_of(one)
     ledger = run.certificate.ledger.on(one.problem().spec)
     ours, theirs = ledger_as_dict(proof.ledger), ledger_as_dict(ledger)
@@ -297,7 +297,7 @@ def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
 
 
 def _broken(agent: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield reasons to refuse an agent, from its tests and its audit."""
+    """Yield reasons to refuse an agent: failed tests, or an audit that refutes its certificate."""
     if found["failed"]:
         yield f"Tests of {agent} fail here: {found['failed']}"
     audit = found["audit"]
@@ -306,7 +306,7 @@ def _broken(agent: str, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _against_findings(file: Path, found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each agent whose findings in the file differ from those here."""
+    """Yield a sentence for each agent whose tests or audit ended otherwise than the file says."""
     every = read_submission(file.parent).findings
     for agent, findings in found.items():
         if _outcome(every.get(agent)) != _outcome(parse_json(json.dumps(findings))):
@@ -314,7 +314,7 @@ def _against_findings(file: Path, found: Mapping[str, Mapping[str, Any]]) -> Ite
 
 
 def _outcome(findings: Any) -> Any:
-    """Return the findings that are the same on every machine; None if they are malformed."""
+    """Return the part of test and audit results that does not depend on the machine, or None."""
     try:
         audit = findings["audit"]
         tests = [line.partition(":")[0] for line in findings["tests"]]
@@ -335,7 +335,7 @@ def _same_machine(run: AgentRun) -> bool:
 
 
 def accepted(verdict: Verdict) -> Submission:
-    """Return what was played here; raise `InputError` with all reasons to refuse, if any."""
+    """Return the runs played here; raise `InputError` with all reasons if the file was refused."""
     if verdict.refused or verdict.played is None:
         raise InputError(f"Refused. {' '.join(verdict.refused)}")
     return verdict.played
