@@ -16,12 +16,12 @@ _AGENT_MODULES = {one.config: f"{__name__}.{one.file}" for one in (*_entries(), 
 __all__ = sorted(_AGENT_MODULES)
 __getattr__, __dir__ = _lazily(__name__, _AGENT_MODULES, _tabulate)
 
-_ON_POINTS = ("net-experts", "ball-experts")
-_ON_PRICES = ("ldp-etc", "fade-prices", "fade-curve")
+_ON_POINTS = ("net-experts", "ball-experts")  # experts that are points of a convex set
+_ON_PRICES = ("ldp-etc", "fade-prices", "fade-curve")  # agents that play price lists only
 
 
 def _family(folder: str, but: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> _Kinds:
-    """Return the agents of a folder, without `but`, with `also` and the two baselines."""
+    """Return the agents of a folder but the ids `but`, the ids `also`, and the two baselines."""
     of = ("uniform", "best-fixed", *also)
     some = [one for one in _entries() if one.file.startswith(f"{folder}.") or one.id in of]
     return _Kinds(one for one in some if one.id not in but)
@@ -32,7 +32,7 @@ AGENTS = _Kinds(_entries())
 CONTEXTUAL = _family("contextual", but=_ON_PRICES)
 """Agents that choose arms or prices, by command-line id."""
 PRICING = _Kinds(one for one in _entries() if one.id in _ON_PRICES)
-"""Agents that play lists of prices and nothing else, by command-line id."""
+"""Agents that choose from price lists and play no other problem, by command-line id."""
 CONVEX = _family("convex", also=_ON_POINTS)
 """Agents that choose points of a convex domain, by command-line id."""
 STOCHASTIC = _family("streams", also=("centre",))

@@ -15,9 +15,9 @@ class Constant(Agent[Spec]):
     """Base class of agents that learn nothing: the policy is the same in all rounds."""
 
     rounds_to_release = int(np.iinfo(np.int64).max)
-    """largest integer, as the policy never changes"""
+    """number of rounds until the policy changes, the largest integer as it never does"""
     chances = cast(Floats, None)
-    """probability of every arm, (R, K), where actions are arms"""
+    """probability of every arm, (R, K), if actions are arms, else None"""
     masks = ("public", "user")
 
     def lead(self, context: Floats) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""List of all agents from a table, so that listings need not import them."""
+"""List of all agents, read from `agents/catalogue.csv` so that listing imports none of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
@@ -65,7 +65,7 @@ def wrappers() -> tuple[Entry, ...]:
 
 
 def is_reconstructed(config: Any) -> bool:
-    """Return True if a described config, or one that it wraps, is of a reconstructed agent."""
+    """Return True if a config (a mapping), or one that it wraps, is of a reconstructed agent."""
     if not isinstance(config, Mapping):
         return False
     rebuilt = {one.config for one in entries() if one.mark == RECONSTRUCTED}

@@ -1,4 +1,4 @@
-"""Private bandits that play the arm with the least evidence against it."""
+"""Private bandits that choose arms by divergences or Chernoff bounds of noisy batch sums."""
 
 from math import ceil, inf, log
 from typing import Annotated, TypeAlias
@@ -14,19 +14,19 @@ Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, G
 Flag: TypeAlias = Annotated[bool, flag]
 
 MEAN_MARGIN = 1e-12
-"""Distance of means from 0 and 1 in divergences, which are infinite there."""
+"""Least distance from 0 and 1 to which means are clipped, as divergences are infinite there."""
 MAX_EXPONENT = 40.0
-"""Largest l of Chernoff's bound that is searched; beyond, y exp(-l) is 0 beside 1 - y."""
+"""Largest exponent v searched in Chernoff's bound (`evidence`); beyond, exp(-v) is negligible."""
 BISECTIONS = 20
-"""Halvings of a search interval; errors of a maximum are quadratic in the last interval."""
+"""Number of halvings of a search interval, until 1e-6 of its length is left."""
 LEADER_SHARE = 0.5
-"""Arms with more than this share of the leader's rounds wait until the leader has been played."""
+"""Share of the leader's rounds; if the chosen arm has more, the leader is played instead."""
 GROWTH_TO_SETTLE = 1.25
-"""Least growth of an arm's rounds in a planned batch, so that releases stay few."""
+"""Smallest factor by which a batch multiplies its arm's rounds, so that there are few releases."""
 
 
 def bernoulli_kl(x: Floats, y: Floats) -> Floats:
-    """Return the divergence kl(x, y) of coins with means x and y, kept off 0 and 1.
+    """Return the divergence kl(x, y) of Bernoulli means x and y, clipped away from 0 and 1.
 
     >>> round(float(bernoulli_kl(np.array(0.5), np.array(0.25))), 6)
     0.143841
@@ -39,8 +39,8 @@ def bernoulli_kl(x: Floats, y: Floats) -> Floats:
 def private_divergence(x: Floats, y: Floats, epsilon: float) -> Floats:
     """Return d(x, y) = min over z of epsilon |z - x| + kl(z, y), for means x <= y in [0, 1].
 
-    Azize et al., NeurIPS 2025: the rate at which epsilon-DP answers tell mean x from mean y. The
-    least z has logit(z) = logit(y) - epsilon, unless that lies below x.
+    Azize et al., NeurIPS 2025: the rate at which epsilon-DP releases distinguish means x and y.
+    The minimiser z has logit(z) = logit(y) - epsilon, or is x if that z would be less than x.
 
     >>> x, y = np.array(0.25), np.array(0.75)
     >>> round(float(private_divergence(x, y, inf) - bernoulli_kl(x, y)), 9)
@@ -54,7 +54,7 @@ def private_divergence(x: Floats, y: Floats, epsilon: float) -> Floats:
 
 
 def evidence(x: Floats, y: Floats, n: Floats, e: Floats, epsilon: float) -> Floats:
-    """Return Chernoff's exponent E of noisy mean x after n rounds and e releases, if y is the mean.
+    """Return Chernoff's exponent E against true mean y, for a noisy mean x of n rounds, e releases.
 
     A sum of n rewards in [0, 1] with mean at least y, and e Laplace(1 / epsilon) noises, is at most
     n x with probability at most exp(-E)::
@@ -62,7 +62,7 @@ def evidence(x: Floats, y: Floats, n: Floats, e: Floats, epsilon: float) -> Floa
         E = sup over 0 <= v < epsilon of
               -v n x - n log(1 - y + y exp(-v)) + e log(1 - (v / epsilon)^2)
 
-    Zero where x >= y; without noise, epsilon = inf, it is n kl(x, y).
+    E is 0 where x >= y; without noise (epsilon = inf) it is n kl(x, y).
     """
     x = np.minimum(x, y)
     low, high = np.zeros(x.shape), np.full(x.shape, min(epsilon * (1 - 1e-9), MAX_EXPONENT))
@@ -78,7 +78,7 @@ def evidence(x: Floats, y: Floats, n: Floats, e: Floats, epsilon: float) -> Floa
 
 
 class SummedBatches(OneArmBatches):
-    """Base class of agents that add up n rounds, noisy sums s and e releases of every arm, (R, K).
+    """Base class of agents that store each arm's rounds n, noisy sum s and releases e, all (R, K).
 
     Every arm has a first batch of ceil(first / epsilon) rounds; then `contest` chooses the arm of
     the next batch, and the factor by which the batch multiplies the arm's rounds.
@@ -87,7 +87,7 @@ class SummedBatches(OneArmBatches):
     epsilon: Epsilon = 1.0
     """target, > 0; inf adds no noise"""
     first: Positive = 16.0
-    """rounds of the first batch of an arm, times epsilon"""
+    """epsilon times the number of rounds of an arm's first batch"""
 
     def reset(self) -> None:
         super().reset()
@@ -114,9 +114,9 @@ class SummedBatches(OneArmBatches):
             self.arm[later], self.length[later] = arm, np.maximum(np.ceil(growth * n) - n, 1)
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
-        """Return the next arm of the n replicas `here` and the growth of its rounds, (n,) each.
+        """Return the next arm of the n replicas `here`, and the factor of its rounds, (n,) each.
 
-        `mean` (n, K) has the noisy mean of every arm; each arm was released at least once.
+        `mean` (n, K) has the noisy mean of every arm; every arm has at least one release.
         """
         raise NotImplementedError
 
@@ -128,10 +128,10 @@ class DPKLUCB(SummedBatches):
     NeurIPS 2025 (arXiv 2505.05613), from the formulae of a summary of the paper; nothing else of it
     was read::
 
-        every arm for ceil(first / epsilon) rounds, then after every batch, t rounds so far
+        every arm a for n_a = ceil(first / epsilon) rounds, then after every batch, at round t
           1. U_a = the largest y with n_a d(m_a, y) <= log t,  m_a = clip(s_a / n_a, 0, 1)
           2. play a = argmax U_a until n_a is growth times what it was
-          3. s_a += their sum + Laplace(1 / epsilon)
+          3. s_a += sum of the batch's rewards + Laplace(1 / epsilon)
         d(x, y) = min over z in [x, y] of epsilon |z - x| + kl(z, y)
 
     Guarantee:
@@ -140,11 +140,11 @@ class DPKLUCB(SummedBatches):
 
     Differs from the paper:
         1. Written from a summary: constants and proofs of the paper were not seen.
-        2. The first batch, `first`, is ours; the best on selection seeds.
+        2. The length of the first batch, `first`, is ours: the best one on seeds for selection.
     """
 
     first: Positive = 8.0
-    """rounds of the first batch of an arm, times epsilon"""
+    """epsilon times the number of rounds of an arm's first batch"""
     growth: Growth = 1.5
     """factor by which a batch multiplies the rounds of its arm, >= 1.25"""
 
@@ -168,14 +168,14 @@ class DPIMED(SummedBatches):
         every arm for ceil(first / epsilon) rounds, then after every batch
           1. m_a = clip(s_a / n_a, 0, 1);  play a = argmin n_a d(m_a, max m) + log n_a
              until n_a is growth times what it was
-          2. s_a += their sum + Laplace(1 / epsilon)
-        with d of `dp-klucb`
+          2. s_a += sum of the batch's rewards + Laplace(1 / epsilon)
+        with n_a, the rounds of arm a, and d as in `dp-klucb`
 
     Guarantee:
         epsilon-DP of all actions, as for `dp-klucb`.
 
     **Regret** has a heavy tail: once in 100 to 2,000 runs noise rules out the best arm for good,
-    because d counts the noises of all releases of an arm as one.
+    because d treats the noises of all releases of an arm as a single one.
 
     Differs from the paper:
         Items 1 and 2 of `dp-klucb`.
@@ -194,7 +194,8 @@ class DPIMED(SummedBatches):
 class RaceIMED(SummedBatches):
     """Play the arm with the least evidence against it, at a level for the whole horizon.
 
-    This project's own, after DP-IMED (`dp-imed`), for the same mean regret and a lighter tail::
+    This project's own, after DP-IMED (`dp-imed`), with the same mean regret and a lighter tail. Arm
+    a has n_a rounds, and a noisy sum s_a of e_a releases::
 
         every arm for ceil(first / epsilon) rounds, then after every batch
           1. b = argmax s_a / n_a,  y = clip(s_b / n_b, 0, 1)
@@ -202,8 +203,8 @@ class RaceIMED(SummedBatches):
           2. I_a = E_a + log n_a;  I_b = log T - slack;  a = argmin I;  a = b if 2 n_a > n_b
           3. G = lead_growth if a = b, else (log(T / n_a) - slack) / E_a, from 1.25 to 3
              play a until n_a is G times what it was
-          4. s_a += their sum + Laplace(1 / epsilon);  e_a += 1
-        anytime: I_b = log n_b, no second condition in 2, G aims at log(2 n_b / n_a), slack 0
+          4. s_a += sum of the batch's rewards + Laplace(1 / epsilon);  e_a += 1
+        anytime: I_b = log n_b and no switch to b in 2;  G = log(2 n_b / n_a) / E_a in 3
 
     1. Evidence has the law of all e_a noises of an arm; `dp-imed` counts them as one.
     2. An arm is given up at level 1 / T from the start, not at 1 / n_b.
@@ -214,8 +215,8 @@ class RaceIMED(SummedBatches):
         one batch, whose arm and length are functions of T, of counts and of earlier releases
         (`CountedSums`).
 
-    **Regret**: the page says what is proved. Total failures are 5 to 20 times rarer than with
-    `dp-imed`, but possible.
+    **Regret**: the page says what is proved. Total failures, with linear regret, are 5 to 20 times
+    rarer than with `dp-imed`, but possible.
 
     >>> from dpbandit import certify
     >>> round(certify(RaceIMED(epsilon=0.5), "Arms", horizon=1000).epsilon, 9)
@@ -223,11 +224,11 @@ class RaceIMED(SummedBatches):
     """
 
     anytime: Flag = False
-    """True to play without the horizon"""
+    """True to play by rules that do not use the horizon"""
     slack: Least0 = 2.5
-    """nats by which Chernoff's exponent is assumed too small; 2 drops arms later, at more regret"""
+    """nats by which Chernoff's exponent is assumed too small"""
     lead_growth: Growth = 3.0
-    """factor by which a batch of the leader multiplies its rounds, and limit for other arms"""
+    """factor by which a batch of the leader multiplies its rounds; its limit for other arms"""
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
         n, each = self.n[here], rows(here.size)

@@ -9,11 +9,11 @@ from dpbandit.agents.arms.play import ExactArms, kl_upper, tsallis_chances
 from dpbandit.base import Floats, Ints, drawn, rows
 
 ARRAY_DRAW_ARMS = 15
-"""Least number of arms whose posteriors are drawn as one array; for fewer, scalars are faster."""
+"""Smallest number of arms for which posteriors are drawn as one array; scalars are faster below."""
 
 
 class UCB1(ExactArms):
-    """Play the arm with the largest mean plus sqrt(2 ln(t) / n_a).
+    """Play the arm with the largest mean plus sqrt(2 ln(t) / n), n its plays in t rounds.
 
     Auer, Cesa-Bianchi and Fischer, "Finite-time analysis of the multiarmed bandit problem", Machine
     Learning 2002, Figure 1.
@@ -36,7 +36,7 @@ class KLUCB(ExactArms):
     """Play the arm with the largest upper confidence bound by the Bernoulli divergence.
 
     Garivier and Cappe, "The KL-UCB algorithm for bounded stochastic bandits and beyond", COLT 2011,
-    with c = 0: U_a = the largest q with n_a kl(s_a / n_a, q) <= ln t.
+    with c = 0: the bound is the largest q with n kl(s / n, q) <= ln t, for n plays of sum s.
 
     Guarantee:
         None: exact sums of rewards reach later actions.
@@ -48,9 +48,9 @@ class KLUCB(ExactArms):
 
 
 class Thompson(ExactArms):
-    """Play the arm with the largest draw from Beta(s_a + 1, n_a - s_a + 1).
+    """Play the arm with the largest draw from its Beta posterior, with a uniform prior.
 
-    Thompson, Biometrika 1933; a reward between 0 and 1 counts as 1 with its own probability, as in
+    Thompson, Biometrika 1933; a reward r in [0, 1] counts as 1 with probability r, else as 0, as in
     Agrawal and Goyal, "Analysis of Thompson sampling for the multi-armed bandit problem", COLT
     2012, Algorithm 2.
 

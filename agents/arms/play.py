@@ -98,7 +98,7 @@ class ExactArms(ArmAgent):
         return (clip_range(reward, self.low, self.high) - self.low) / (self.high - self.low)
 
     def first_turns(self, index: Floats) -> Ints:
-        """Return the arm of the largest index (R, K); arms never played come first."""
+        """Return the arm with the largest of the indices (R, K); arms never played come first."""
         return np.where(self.n == 0, inf, index).argmax(axis=1)
 
 
@@ -142,7 +142,7 @@ class ReleasedArms(ArmAgent):
         self.feed(reward, arm)
 
     def feed(self, reward: Floats, arm: Ints) -> None:
-        """Add a round's rewards (R,) to the sums of its arms (R,), and learn from a release."""
+        """Add a round's rewards (R,) to the sums of its arms (R,); learn from released sums."""
         at_release = self.at_release()
         self.learn_release(self.sums(reward, arm, at_release), at_release)
 
@@ -173,16 +173,16 @@ class ReleasedArms(ArmAgent):
         raise NotImplementedError
 
     def at_release(self) -> Bools:
-        """Return the mask (R, K) of sums to release now, from counts and releases alone."""
+        """Return the mask (R, K) of sums to release now; it depends on counts and releases only."""
         raise NotImplementedError
 
     def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
-        """Learn from noisy sums of `count` rounds each, where `at_release`; all (R, K)."""
+        """Learn from the noisy sums `release` of `count` rounds each, in the mask; all (R, K)."""
         raise NotImplementedError
 
 
 class OneArmBatches(ReleasedArms):
-    """Base class of agents that play an arm for `length` rounds, release its sum, choose anew."""
+    """Base class of agents that play an arm for `length` rounds, then release its sum."""
 
     def reset(self) -> None:
         self.arm: Ints = np.zeros(self.R, dtype=np.int64)
@@ -211,7 +211,7 @@ class OneArmBatches(ReleasedArms):
 def kl_upper(mean: Floats, level: Floats) -> Floats:
     """Return the largest q in [mean, 1] whose divergence kl(mean, q) is at most `level`.
 
-    Newton's method from above, where kl(mean, .) is convex, so that every step is a bound.
+    Newton's method starts above q, and kl(mean, .) is convex, so every iterate is a bound.
 
     >>> round(float(kl_upper(np.array(0.5), np.array(0.1))), 6)
     0.712879
@@ -232,16 +232,16 @@ def kl_upper(mean: Floats, level: Floats) -> Floats:
     return np.where((m < 1) & (c > 0), q, m)
 
 
-NEWTON_STEPS = 12
+NEWTON_STEPS = 12  # largest number of Newton steps in `kl_upper`
 
 
 def tsallis_chances(losses: Floats, rate: Floats) -> Floats:
-    """Return the w (R, K) on the simplex with the least <w, losses> - (4 / rate) sum sqrt(w_a).
+    """Return w (R, K), the minimiser of <w, losses> - (4 / rate) sum sqrt(w_a) on the simplex.
 
     Losses are (R, K), rates (R, 1).
 
     Zimmert and Seldin, "Tsallis-INF", JMLR 2021, section 3: w_a = 4 / (rate (losses_a - z))^2.
-    Newton steps from below never pass z; their number depends on K alone.
+    Newton steps find the normaliser z from below; their number depends on K alone.
 
     >>> tsallis_chances(np.zeros((1, 2)), np.array([[0.3]]))
     array([[0.5, 0.5]])

@@ -27,25 +27,25 @@ class DPSE(ReleasedArms):
     Sajed and Sheffet, "An optimal private stochastic-MAB algorithm based on an optimal private
     stopping rule", ICML 2019, Algorithm 2; its constants are reconstructed from recollection::
 
-        S all arms, beta = 1 / T;  in epoch i = 1, 2, .. while `|S|` > 1, with D = 2^-i
+        S = all arms, beta = 1 / T;  in epoch i = 1, 2, .. while `|S|` > 1, with D = 2^-i
           1. R = ceil(max(32 ln(8 A) / D^2, 8 ln(4 A) / (epsilon D))) + 1,  A = `|S|` i^2 / beta
           2. play every arm of S for R rounds, one arm after another in a random order;
-             m_a = (their sum + Laplace(1 / epsilon)) / R
+             m_a = (sum of its rewards + Laplace(1 / epsilon)) / R
           3. h = sqrt(ln(8 A) / (2 R)),  c = ln(4 A) / (R epsilon)
-          4. drop the arms of m_a < max m - 2 h - 2 c
-        then the arm that is left, for ever
+          4. remove from S the arms with m_a < max m - 2 h - 2 c
+        then play the arm that is left in all rounds
 
     Guarantee:
         epsilon-DP of all actions, for replacing one user's whole row of rewards: an epoch's rounds
         are fresh, so that a user is in one release (`CountedSums`).
 
-    **Regret** is O(sum_a log T / D_a + K log T / epsilon), of the optimal order; its constants make
-    short runs all exploration.
+    **Regret** is O(sum_a log T / D_a + K log T / epsilon), D_a the gaps, which is the optimal
+    order; with its constants, short runs consist of exploration alone.
 
     Differs from the paper:
         1. Constants are reconstructed, see above.
         2. Sums are released at the end of an epoch; rounds beyond R, which delayed rewards cause,
-           are averaged, too.
+           enter the means, too.
     """
 
     epsilon: Epsilon = 1.0
@@ -58,12 +58,12 @@ class DPSE(ReleasedArms):
         self.need: Floats = self.rounds()
 
     def logs(self) -> tuple[Floats, Floats]:
-        """Return ln(8 A) and ln(4 A) of the current epoch, each (R,)."""
+        """Return ln(8 A) and ln(4 A), (R,) each, for A = arms left x epoch^2 x horizon."""
         arms = self.active.sum(axis=1) * self.epoch**2 * float(self.spec.horizon)
         return np.log(8 * arms), np.log(4 * arms)
 
     def rounds(self) -> Floats:
-        """Return R, the rounds of every arm in this epoch, (R,); infinite once one arm is left."""
+        """Return the rounds of each remaining arm in this epoch, (R,); infinite if one is left."""
         D, (one, two) = 0.5**self.epoch, self.logs()
         R = np.ceil(np.maximum(32 * one / D**2, 8 * two / (self.epsilon * D))) + 1
         return np.where(self.active.sum(axis=1) > 1, R, inf)
@@ -105,15 +105,15 @@ class AdaPKLUCB(OneArmBatches):
 
         every arm for one round, then  a = argmax I_a  after every episode, t rounds so far
           1. play a for twice as many rounds as in its last episode, N_a
-          2. m_a = (their sum + Laplace(1 / epsilon)) / N_a
+          2. m_a = (sum of its rewards + Laplace(1 / epsilon)) / N_a
         I_a = the largest q with N_a kl(min(1, m_a + alpha ln(t) / (epsilon N_a)), q) <= alpha ln t
 
     Guarantee:
         epsilon-DP of all actions, for replacing one user's whole row of rewards: she is in the sum
         of one episode, whose end depends on counts (`CountedSums`).
 
-    **Regret** is of the optimal order, O(sum_a log T / D_a + K log T / epsilon), although the mean
-    in use leaves out half of an arm's rounds.
+    **Regret** is of the optimal order, O(sum_a log T / D_a + K log T / epsilon) for gaps D_a,
+    although the mean in use omits half of an arm's rounds.
 
     Differs from the paper:
         1. Means are kept within [0, 1] before the divergence is solved.
@@ -168,10 +168,10 @@ class TreeUCB(ArmAgent):
     bandits", UAI 2015, and Tossou and Dimitrakakis, "Algorithms for differentially private
     multi-armed bandits", AAAI 2016; reconstructed from recollection::
 
-        every arm for one round, then in round t + 1
+        every arm for one round, then in round t + 1, arm a having been played n_a times
           1. play argmax_a  s_a / n_a + sqrt(2 ln(t) / n_a) + w / n_a
           2. s <- noisy sums (K,) of the rewards of each arm in t + 1 rounds
-        with h = bit_length(T - 1) nodes for a user and noise of scale b = h / epsilon in each:
+        with h = bit_length(T - 1) nodes for a user, and Laplace noise of scale b = h / epsilon:
           w = 8 b ln t
 
     Guarantee:
@@ -182,8 +182,8 @@ class TreeUCB(ArmAgent):
     outweigh the noise of a tree over all rounds before its gap shows.
 
     Differs from the paper:
-        1. One tree over all rounds, not one for each arm over its own rounds: a user is in as many
-           nodes, and noise depends on t, not on n_a.
+        1. One tree over all rounds, not one for each arm over its own rounds: a user is in
+           equally many nodes, and the noise of a sum depends on t, not on n_a.
         2. w is the tail bound proved on the page of `kl-ucb-sums`, for the e <= log2(t) + 1
            noises of a sum, fewer than 4 ln t where t >= 2.
     """
@@ -225,21 +225,21 @@ class PrivateTsallis(OneArmBatches):
     reduction plays any bandit algorithm on noisy losses of batches; reconstructed from the abstract
     and the statement, with the algorithm of Zimmert and Seldin, JMLR 2021::
 
-        L = 0 (K,);  in batch b = 1, 2, .. of tau = ceil(1 / epsilon) rounds
+        L = 0 (K,), estimated losses;  in batch b = 1, 2, .. of tau = ceil(1 / epsilon) rounds
           1. w = Tsallis-INF of L at rate 2 / sqrt(b);  play one arm a ~ w for tau rounds
-          2. l = 1 - (their sum + Laplace(1 / epsilon)) / tau;  L_a += l / w_a
+          2. l = 1 - (sum of their rewards + Laplace(1 / epsilon)) / tau;  L_a += l / w_a
 
     Guarantee:
         epsilon-DP of all actions, for replacing one user's whole row of rewards: she is in one
         batch, and batches end by count (`CountedSums`).
 
     **Regret** of the paper's conversion is O(sqrt(K T / epsilon)) in the mean for every oblivious
-    adversary, epsilon <= 1. This variant has no proof: the one of Tsallis-INF needs losses in
-    [0, 1], which noisy losses leave.
+    adversary, epsilon <= 1. This variant has no proof: that of Tsallis-INF requires losses
+    in [0, 1], but noisy losses may lie outside.
 
     Differs from the paper:
-        1. Reconstructed, see above: neither rates nor constants are the paper's.
-        2. Losses are not clipped after noise.
+        1. Reconstructed, see above: the rates and constants are not the paper's.
+        2. Noisy losses are not clipped.
     """
 
     epsilon: Epsilon = 1.0

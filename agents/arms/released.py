@@ -17,17 +17,17 @@ from dpbandit.agents.arms.play import (
 from dpbandit.base import Draws, Floats, Ints, at_height, best_allowed, rows, whole
 from dpbandit.privacy.batches import gaussian_mu
 
-_MAX_DRAWS = 1_000_000
+_MAX_DRAWS = 1_000_000  # largest setting `draws`, the posterior draws for one policy
 
 
 class AllocationTS(ReleasedArms):
     """Thompson sampling in batches; every round of a batch draws its arm anew.
 
-    This project's own. An arm's releases are added up, each costs one noise, and with batches of
+    This project's own. An arm's releases are added up, each with one noise, and with batches of
     geometric size there are O(log T) of them::
 
-        n_a rounds released, s_a their noisy sum, e_a releases, all 0
-        L = ceil(first K / epsilon), in these rounds arms by turns, each turn in a random order
+        n_a released rounds of arm a, s_a their noisy sum, e_a number of releases, all 0 at first
+        L = ceil(first K / epsilon), in these rounds all arms in turn, each time in random order
         after every batch, t rounds so far:
           1. for each arm a with pending_a >= max(1 / epsilon, growth n_a) and > 0:
                s_a += pending sum + Laplace(1 / epsilon);  n_a += pending_a;  e_a += 1
@@ -43,10 +43,10 @@ class AllocationTS(ReleasedArms):
         are released, so `CountedSums` covers all. The same holds as joint DP: an arm is drawn
         before its user is seen.
 
-    **Regret** on users of one law is near that of Thompson sampling without privacy plus a price of
-    order K log T / epsilon; the tables are in the study. It has no proof here. If the best arm
-    changes, the former one is played for a share of all rounds, a linear regret, because no release
-    is forgotten. A variant of step 4 with a single arm for each batch has a linear tail.
+    **Regret** on users with the same law is near that of Thompson sampling without privacy, plus a
+    price of order K log T / epsilon; the tables are in the study. It has no proof here. If the best
+    arm changes, regret is linear: no release is forgotten, so the former best arm is played for a
+    share of all rounds. A variant of step 4 with a single arm for each batch has a linear tail.
 
     **Arms that come and go** by a public schedule: in rounds without some arms, step 3 is one draw
     for the round, and the best available arm is played. Masks that users bring are refused: counts
@@ -66,12 +66,12 @@ class AllocationTS(ReleasedArms):
     delta: Delta = 0.0
     """target, in [0, 1); noise is Gaussian if delta makes that smaller than Laplace noise"""
     growth: Positive = 0.15
-    """next batch over all rounds so far; rounds of an arm's next sum over its released rounds"""
+    """rounds of a batch / rounds so far; least pending / released rounds of an arm for a release"""
     first: Positive = 8.0
-    """rounds of an arm in the first batch, and least rounds of any batch, times epsilon"""
+    """epsilon times an arm's rounds in the first batch, and times the fewest rounds of a batch"""
     masks = ("public", "user")
     draws: Annotated[int, lambda name, value: whole(name, value, 1, _MAX_DRAWS)] = 4000
-    """posterior draws of every arm from which a batch's policy is made"""
+    """number of posterior draws of every arm, whose shares of wins are the policy"""
     order = started(Draws)
     uniforms = started(Draws)
 
@@ -135,7 +135,7 @@ class AllocationTS(ReleasedArms):
         self.heights = self.p.cumsum(axis=1)
 
     def scores_of(self, r: int, draws: int | None = None) -> Floats:
-        """Draw the scores d of step 2 for replica r, (draws, K)."""
+        """Draw posterior scores of all arms of replica r, (draws, K); see step 2 of the class."""
         g, nn, e = self.coins[r], self.n[r] + 2, self.e[r]
         variance, shape = 0.25 / nn, (draws or self.draws, self.K)
         if self.mu > 0:
@@ -154,7 +154,7 @@ class KLUCBSums(OneArmBatches):
 
         every arm in turn, then  a = argmax U_a  after every batch, t rounds so far
           1. play a for max(ceil(first / epsilon), n_a / 2) rounds
-          2. s_a += their sum + Laplace(1 / epsilon);  n_a += their number;  e_a += 1
+          2. s_a += sum of their rewards + Laplace(1 / epsilon);  n_a += their number;  e_a += 1
         U_a = the largest q in [m, 1] with n_a kl(m, q) <= log t,  m = clip(s_a / n_a + w_a, 0, 1)
 
         widths       w_a, with b = 1 / epsilon
@@ -177,9 +177,9 @@ class KLUCBSums(OneArmBatches):
     epsilon: Epsilon = 1.0
     """target, > 0; inf adds no noise"""
     widths: Literal["practice", "proved"] = "practice"
-    """confidence widths w_a for the noise, as proved or smaller"""
+    """confidence widths for the noise, as proved or smaller"""
     first: Positive = 20.0
-    """rounds of an arm's first batch, and least rounds of any batch, times epsilon"""
+    """epsilon times the fewest rounds of a batch, which is the length of an arm's first batch"""
 
     def reset(self) -> None:
         super().reset()
@@ -197,7 +197,7 @@ class KLUCBSums(OneArmBatches):
         self.length[here] = np.maximum(self.least, np.ceil(n / 2))[here]
 
     def index(self, here: Ints) -> Floats:
-        """Return bounds U of the n replicas `here`, (n, K); infinite for arms without a release."""
+        """Return upper bounds of n replicas `here`, (n, K); infinite for arms without a release."""
         n, e, lg = np.maximum(self.n[here], 1), self.e[here], log(max(self.t, 2))
         width = np.sqrt(e * lg) + lg / 2
         if self.widths == "proved":

@@ -2,8 +2,8 @@
 
 Losses in units of their range have a Lipschitz constant L, so a point within r of the best one
 loses at most L r T more. A smaller r has more experts to try, a larger r a worse best expert: r
-balances both, L r T = margin, the loss beyond L* after which a segment ends. Asi, Feldman, Koren
-and Talwar (ICML 2023, section 4) print r = 1 / (L T), which has far more experts.
+balances both, L r T = margin, by which an expert may lose more than the best before a redraw. Asi,
+Feldman, Koren and Talwar (ICML 2023, section 4) print r = 1 / (L T), with far more experts.
 """
 
 from math import ceil, inf, log, pi, sqrt
@@ -33,16 +33,16 @@ from dpbandit.privacy.premises import ALL_FACTS, SUMMED, Fact
 from dpbandit.specs import ConvexSpec, ExpertsSpec
 
 _SEARCH_CS = (2.0, 4.0)
-"""Values of c (see calibration.py) during the search for r; the final plan tries more."""
-_REACH_STEPS = 8
-_MAX_NET_POINTS = 20_000
-_QUERY_POINTS = 16
-_SEED_RANGE = 2.0**53
+"""Values tried of c (see calibration.py) in the search for `reach`; the final plan tries more."""
+_REACH_STEPS = 8  # largest number of iterations of `balanced`
+_MAX_NET_POINTS = 20_000  # approximate limit of points in a net
+_QUERY_POINTS = 16  # number of public points at which `query` evaluates a loss
+_SEED_RANGE = 2.0**53  # seeds of generators are whole numbers below this
 Reach: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1e-100)]
 
 
 def net(ball: Ball, spacing: float) -> Floats:
-    """Return the points of a square grid in the ball, (M, N); in one dimension with both ends.
+    """Return M points of a square grid in the N-dimensional ball, (M, N); both ends, if N = 1.
 
     >>> len(net(Ball(1), 0.002)), len(net(Ball(2), 0.02))
     (1001, 7845)
@@ -60,23 +60,23 @@ def net(ball: Ball, spacing: float) -> Floats:
 def spacing_of(reach: float, dim: int) -> float:
     """Return the largest spacing of a grid with a grid point within `reach` of every ball point.
 
-    It is 2 reach on a line, and reach / sqrt 2 on a disc, where points near the edge have their
+    It is 2 x reach on a line, and reach / sqrt(2) on a disc, where points near the edge have their
     nearest grid point a cell further inside.
     """
     return 2 * reach if dim == 1 else reach / sqrt(2)
 
 
 def size_of(radius: float, reach: float, dim: int) -> int:
-    """Return the approximate number of points of the net."""
+    """Return the approximate number of points of a net that is within `reach` of every point."""
     ratio = radius / spacing_of(reach, dim)
     return ceil(2 * ratio + 1) if dim == 1 else ceil(pi * ratio**2 + 1)
 
 
 def inverse_mass(ball: Ball, reach: float) -> int:
-    """Return 1 / gamma, rounded up: gamma bounds the share of the ball within `reach` of a point.
+    """Return 1 / gamma, rounded up: a share >= gamma of the ball is within `reach` of any point.
 
-    1 / gamma = (2 R / r)^N: a ball of radius r/2 fits r/2 from any point towards the centre. Raises
-    `InputError` if the number overflows a float.
+    1 / gamma = (2 R / r)^N, for radius R, r = `reach` and N dimensions: a ball of radius r/2 fits
+    at r/2 from any point towards the centre. Raises `InputError` if the number overflows a float.
     """
     sides = 2 * ball.outer_radius / reach
     if ball.dim * log(sides) > log(float_info.max):
@@ -88,7 +88,7 @@ def inverse_mass(ball: Ball, reach: float) -> int:
 
 
 class PointsAsExperts(Points):
-    """Base class of agents whose experts are points; some expert within r of the best is good."""
+    """Base class of agents whose experts are points, at least one of them near the best point."""
 
     epsilon: Epsilon = 1.0
     """target, > 0; inf plays without privacy"""
@@ -101,11 +101,11 @@ class PointsAsExperts(Points):
         return False
 
     def count(self, spec: ConvexSpec, reach: float) -> int:
-        """Return the number of experts for a distance `reach`, 1 / gamma for a density."""
+        """Return the number of experts for a distance `reach`; `inverse_mass` for a whole ball."""
         raise NotImplementedError
 
     def balanced(self, spec: ConvexSpec, smallest: float, largest: float) -> float:
-        """Return the r in [smallest, largest] with L r T nearest to the margin, by iteration."""
+        """Return the distance r at which the drift, slope x r x T, is nearest to the margin."""
         T, reach, margin = spec.horizon, largest, 1.0
         target = {"epsilon": self.epsilon, "delta": self.delta, "failure": self.beta or 1 / T}
         for _ in range(_REACH_STEPS):
@@ -118,11 +118,11 @@ class PointsAsExperts(Points):
         return reach
 
     def worst(self, spec: ConvexSpec, reach: float) -> float:
-        """Return L* + L r T, a bound on the loss of a point within `reach` of the best."""
+        """Return a bound on the total loss of all points within `reach` of the best point."""
         return self.best_loss + UnitLosses(spec.loss).slope * spec.horizon * reach
 
     def planned(self, spec: ConvexSpec, reach: float, experts: int) -> SparseVectorPlan:
-        """Return the plan for so many experts: K, eta, margin and noise."""
+        """Return the plan for a number of experts: draws, rate, margin and noise."""
         return best_plan(
             experts,
             spec.horizon,
@@ -141,8 +141,9 @@ class NetExperts(PointsAsExperts):
 
         1. the M points in the ball of a grid of the given spacing are experts, with losses
            (f(x; z_t) - low) / (high - low), in [0, 1]
-        2. Algorithm 1 plays these experts (`SparseVectorExperts`, certified), with L* + L r T for
-           L*: the net has a point within r of the best point, which loses no more than that
+        2. Algorithm 1 plays these experts (`SparseVectorExperts`, certified), with its bound L* on
+           the best loss raised by L r T, L the slope of losses: the net has a point within r of
+           the best one
 
     Guarantee:
         (epsilon, delta)-DP of all points played, for every datum, as for `SparseVectorExperts`.
@@ -169,11 +170,11 @@ class NetExperts(PointsAsExperts):
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     spacing: Positive | None = None
-    """spacing of the grid; if None, such that L r T is the margin, at most 20,000 points or so"""
+    """spacing of the grid; if None, it balances the grid's error against the test's margin"""
     net_loss: Least0 | None = None
-    """bound in place of L* + L r T, if the best point of the grid is known to lose less"""
+    """public bound on the total loss of the grid's best point; if None, from `best_loss`"""
     beta: Inside01 | None = None
-    """failure probability that the threshold and K are chosen for; if None, 1/T"""
+    """failure probability for which threshold and number of draws are chosen; if None, 1/T"""
     player = started(PlannedSegments)
 
     def fit(self) -> None:
@@ -187,7 +188,7 @@ class NetExperts(PointsAsExperts):
         return size_of(spec.loss.domain.outer_radius, reach, spec.loss.domain.dim)
 
     def reach(self, spec: ConvexSpec) -> float:
-        """Return r; it is limited so that the net has at most about 20,000 points, for speed."""
+        """Return the largest distance from the net, which has at most about 20,000 points."""
         R, N = spec.loss.domain.outer_radius, spec.loss.domain.dim
         if self.spacing is not None:
             return self.spacing / spacing_of(1.0, N)
@@ -232,7 +233,7 @@ class BallDraws(Mechanism):
     Args:
         loss, sampler: the loss family with a public range; the sampler with the sums of losses.
         streams, name: the random streams of the replicas, and the name of the mechanism.
-        eta, floor: the range of one draw; points with S below the floor are equally likely.
+        eta, floor: bounded range of one draw; points with S below the floor are equally likely.
         uses, draws: number of calls, and largest number of points drawn in a replica.
     """
 
@@ -296,9 +297,10 @@ class BallExperts(PointsAsExperts):
     measure. It replaces their Algorithm 5, whose test fails (`PotentialExperts`)::
 
         x uniform; for t = 1..T:
-          1. play x, see z_t; losses count as (f - low) / (high - low), in [0, 1]
-          2. test whether x lost more than L* + L r T + margin since it was drawn
-          3. if so, K times: x from the density prop. to exp(-eta max(S_t, L* + L r T) / 2)
+          1. play x, see the datum z_t; losses count as (f - low) / (high - low), in [0, 1]
+          2. test whether x lost more than L* + L r T + margin since it was drawn, L the slope of f
+          3. if so, K times: x from the density prop. to exp(-eta max(S_t, L* + L r T) / 2), S_t the
+             total loss
 
         losses                                  sampler                          law
         absolute, hinge, linear, ramp, N = 1    inverse distribution function    exact
@@ -306,8 +308,8 @@ class BallExperts(PointsAsExperts):
         any other, N <= 3                       rejection in cells               exact
         any, calibration="heuristic"            hit-and-run                      not
 
-    K and margin are as for 1 / gamma experts, gamma = (r / 2R)^N: in the proof the mass within r of
-    the best point takes the place of the best expert's weight.
+    K and margin are as for 1 / gamma experts, gamma = (r / 2R)^N, R the radius: in the proof the
+    mass within r of the best point takes the place of the best expert's weight.
 
     Guarantee:
         If draws are exact: (epsilon, delta)-DP of all points played, for replacing one datum, as
@@ -343,9 +345,9 @@ class BallExperts(PointsAsExperts):
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     reach: Reach | None = None
-    """r, distance of the best expert from the best point; if None, such that L r T is the margin"""
+    """distance r within which a point counts as good as the best; if None, L r T is the margin"""
     beta: Inside01 | None = None
-    """failure probability that the threshold and K are chosen for; if None, 1/T"""
+    """failure probability for which threshold and number of draws are chosen; if None, 1/T"""
     tests, draws = started(SegmentAboveThreshold), started(BallDraws)
 
     def check(self) -> None:
@@ -368,7 +370,7 @@ class BallExperts(PointsAsExperts):
         return inverse_mass(cast(Ball, spec.loss.domain), reach)
 
     def plan(self, spec: ConvexSpec) -> tuple[float, SparseVectorPlan]:
-        """Return L* + L r T, and the plan (K, eta, margin, noise) for this loss."""
+        """Return the bound on the loss of good points, and the plan: draws, rate, margin, noise."""
         reach = self.reach or self.balanced(spec, 0.0, spec.loss.domain.outer_radius)
         return self.worst(spec, reach), self.planned(spec, reach, self.count(spec, reach))
 

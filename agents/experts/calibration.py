@@ -1,25 +1,25 @@
 """Calibrate sparse-vector experts: number of draws, learning rate and noise.
 
-All losses are oblivious. An expert drawn prop. to w_x = exp(-eta max(S(x), L*) / 2) is followed
-until its loss since the draw exceeds L* + c/eta. The potential phi = sum of w_x falls from d w to
-no less than w, w = exp(-eta L* / 2).
+All losses are oblivious. An expert x drawn prop. to w_x = exp(-eta max(S(x), L*) / 2), S(x) its
+total loss, is followed for a segment, until its loss since the draw exceeds L* + c/eta. If the best
+of d experts loses at most L*, phi = sum of w_x falls from d w to at least w, w = exp(-eta L* / 2).
 
-**Theorem.** Let A_j be the drop of log phi during the j-th segment. Then (A_1, A_2, ..) dominates
+**Theorem.** Let A_j be the fall of log phi during the j-th segment. Then (A_1, A_2, ..) dominates
 independent A's with::
 
     P(A <= a) = min(1, (1 - e^-a) / (1 - e^(-c/2))),        an exponential, given A <= c/2,
 
 so that P(K + 1 segments end) <= P(A_1 + .. + A_{K+1} <= log d). *Proof.* The segment of draw j, at
-time t, ends before log phi has dropped by a with probability at most::
+time t, ends before log phi has fallen by a with probability at most::
 
     sum of (w_x / phi_t) (1 - e^(-eta inc_x / 2)) / (1 - e^(-c/2)) <= (1 - e^-a) / (1 - e^(-c/2)),
 
 inc_x the growth of max(S(x), L*) up to then, which is c/eta or more if the segment of x ends; the
 sum is (1 - phi_later / phi_t) / (1 - e^(-c/2)). The threshold's noise is independent of the draws,
-and the losses of both. All drops sum to log d at most.
+and the losses of both. All falls sum to log d at most.
 
 Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in the
-realizable regime", ICML 2023, Lemma 3.1, is the coarse version: a drop below log 2 has probability
+realizable regime", ICML 2023, Lemma 3.1, is the coarse version: a fall below log 2 has probability
 2/3 at c = 4, which gives K = 6 ceil(log2 d) + 24 ln(1/beta).
 """
 
@@ -36,7 +36,7 @@ from dpbandit.privacy.curves import loose_rho
 from dpbandit.privacy.sparse_vector import SegmentNoise
 
 _GRID_CELLS = 2000
-"""Cells of the grid on [0, log d] to which drops are rounded down."""
+"""Number of cells of the grid on [0, log d], d experts, to which falls of log phi are rounded."""
 _CONVOLUTION_ERROR = 1e-14
 """Bound on the rounding error of one convolution, added to each probability."""
 _POWERS_AT_ONCE = 16
@@ -45,15 +45,15 @@ _MIN_GRID_PROBABILITY = 1e-12
 """Smallest probability computed on the grid; below, the closed form `chernoff` is used."""
 _RATE_MARGIN = 1 - 1e-12
 """Factor of eta, below 1 so that sums of rounded numbers stay within their budget."""
-_C_GRID = tuple(np.arange(1.0, 8.5, 0.5).tolist())
-_TEST_SHARES = tuple(np.linspace(0.1, 0.9, 33).tolist())
+_C_GRID = tuple(np.arange(1.0, 8.5, 0.5).tolist())  # values tried of c, see above
+_TEST_SHARES = tuple(np.linspace(0.1, 0.9, 33).tolist())  # tried shares of epsilon for tests
 
 
 @cache
 def completions(n_experts: int, c: float) -> Floats:
-    """Return upper bounds on P(A_1 + .. + A_k <= log d) for k = 0, 1, .. until below 1e-12.
+    """Return bounds on the probability that k segments end, for k = 0, 1, .. until below 1e-12.
 
-    A is rounded down to a grid of log(d) / 2000, then convolved.
+    P(A_1 + .. + A_k <= log d), see the module, with A rounded down to a grid and then convolved.
 
     >>> completions(1, 4.0).tolist()
     [1.0]
@@ -81,8 +81,9 @@ def completions(n_experts: int, c: float) -> Floats:
 
 
 def chernoff(n_experts: int, c: float, draws: int) -> float:
-    """Return Chernoff's bound on P(A_1 + .. + A_{K+1} <= log d), min_s d^s (E e^(-s A))^(K+1).
+    """Return Chernoff's bound on the probability that K + 1 segments end, K = `draws`.
 
+    It is min over s of d^s (E e^(-s A))^(K+1), for d experts and A as in the module, where
     E e^(-s A) = (1 - e^(-(1+s) c/2)) / ((1 + s) (1 - e^(-c/2)))
     """
     from scipy.optimize import minimize_scalar  # not before: slow to import
@@ -96,7 +97,7 @@ def chernoff(n_experts: int, c: float, draws: int) -> float:
 
 @cache
 def draws_needed(n_experts: int, c: float, failure: float) -> int:
-    """Return the least K that the theorem shows to be exceeded with probability <= `failure`.
+    """Return the fewest draws that suffice with probability 1 - `failure` by the theorem.
 
     >>> [draws_needed(256, c, 0.5e-4) for c in (2.0, 4.0)]
     [25, 19]
@@ -113,7 +114,7 @@ def draws_needed(n_experts: int, c: float, failure: float) -> int:
 
 
 def expected_segments(n_experts: int, c: float) -> float:
-    """Return a bound on the mean number of segments, 1 + sum_k P(A_1 + .. + A_k <= log d).
+    """Return a bound on the mean number of segments, the sum of all `completions`.
 
     >>> round(expected_segments(256, 4.0), 2)
     8.88
@@ -123,25 +124,25 @@ def expected_segments(n_experts: int, c: float) -> float:
 
 @dataclass(frozen=True)
 class SparseVectorPlan:
-    """Public parameters of one run of Algorithm 1."""
+    """Public parameters of one run of `SparseVectorExperts`."""
 
     draws: int
-    """K, selections by the exponential mechanism after the first, uniform expert"""
+    """number of draws by the exponential mechanism, K, after the first, uniform expert"""
     eta: float
-    """bounded range, the privacy cost, of one selection"""
+    """bounded range of one draw, its privacy cost"""
     margin: float
-    """threshold minus L*, in units of loss"""
+    """threshold minus L*, the public bound on the best total loss"""
     threshold_epsilon: float
-    """1 / scale of the threshold's noise, drawn once a segment"""
+    """1 / scale of the threshold's noise, which is drawn once for each segment"""
     test_epsilon: float
     """1 / scale of a test's noise; all tests cost the larger of this and `threshold_epsilon`"""
     noise: SegmentNoise = "exponential"
     segments: float = inf
     """bound on the mean number of segments"""
     bound: float = inf
-    """bound on the mean total loss, for the L* of the calibration"""
+    """bound on the mean total loss, if the best expert loses at most L*"""
     c: float = inf
-    """constant c, such that a segment that ends has lost L* + c/eta with high probability"""
+    """constant c; a segment that ends has lost at least L* + c/eta with high probability"""
 
     @property
     def ledger(self) -> Ledger:
@@ -161,7 +162,7 @@ def paper_plan(
 ) -> SparseVectorPlan:
     """Return the plan printed in Theorem 1, with the first log of K to base 2 as its proof needs.
 
-    `fixed` has 16 B in place of 8 B, as Theorem 1 needs: its sparse vector has eps/2 and beta/T.
+    `fixed` doubles the margin's term for noise, as Theorem 1 needs: tests have eps/2 and beta/T.
     Raises `InputError` for delta > 0 unless epsilon <= 4 ln(1/delta).
 
     >>> plan = paper_plan(256, 10_000, epsilon=1.0, delta=0.0, failure=1e-4)
@@ -189,10 +190,10 @@ def certified_plan(
     best_loss: float = 0.0,
     cs: tuple[float, ...] = _C_GRID,
 ) -> SparseVectorPlan:
-    """Return the plan with the least bound on the mean loss, over c and the tests' share f::
+    """Return the plan with the least bound on the mean loss, over c and the share f for tests::
 
         eps1 = f eps,   eps2 = (1-f) eps,   K = `draws_needed`(d, c, beta/2)
-        eta  = eps2/K, or sqrt(8 rho / K) if larger, rho-zCDP implying (eps2, delta)-DP (BS)
+        eta  = eps2/K, or sqrt(8 rho / K) if larger, rho-zCDP implying (eps2, delta)-DP
         E loss <= (expected segments) (L* + c/eta + ln(T/beta)/eps1 + 1/eps1 + 1) + beta T
 
     Guarantee:

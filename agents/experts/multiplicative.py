@@ -46,7 +46,7 @@ from dpbandit.specs import ExpertsSpec
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
 Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
 _BIT_SHARES = tuple(np.linspace(0.05, 0.95, 19).tolist())
-"""Shares of epsilon for the redraw bit that are tried; the best h hardly depends on the share."""
+"""Shares of epsilon for the redraw bit that are tried; the best rate hardly depends on it."""
 _RATE_MARGIN = 1 - 1e-9
 """Factor of rates, below 1 so that sums of rounded numbers stay within their budget."""
 
@@ -82,20 +82,20 @@ class Follower(Agent[ExpertsSpec]):
             self.learn(feedback)
 
     def learn(self, losses: Floats) -> None:
-        """Learn from the losses of all experts in one round, (R, d)."""
+        """Learn from the losses of all d experts in one round, (R, d)."""
         raise NotImplementedError
 
 
 class ExponentialWeights(Follower):
     """Base class of agents that draw an expert each round with probability prop. to exp(-eta S).
 
-    S (R, d) are running sums of losses, exact or noisy.
+    S (R, d) are running sums of the losses of d experts, exact or noisy.
     """
 
     sums = started(PrefixSum)
 
     def weigh(self, sums: PrefixSum, rate: float | None) -> None:
-        """Set the mechanism of running sums and the rate eta; if None, sqrt(8 ln d / T)."""
+        """Set the mechanism of running sums and the rate; if None, sqrt(8 ln d / T), d experts."""
         d = self.spec.n_actions
         self.sums, self.eta = sums, sqrt(8 * log(d) / self.spec.horizon) if rate is None else rate
         self.uniforms = self.streams.uniforms("experts")
@@ -117,15 +117,15 @@ class Hedge(ExponentialWeights):
     to boosting", JCSS 1997, with the losses' range and the horizon known::
 
         S = 0; for t = 1..T:
-          1. follow expert i with probability proportional to exp(-eta S_i)
-          2. S <- S + l_t, clipped to [0, 1]
+          1. follow expert i of d with probability proportional to exp(-eta S_i)
+          2. S <- S + the losses l_t, clipped to [0, 1]
 
     Guarantee:
         None: exact losses reach later actions.
 
     **Regret**, in the mean: at most ln(d) / eta + eta T / 8 for every oblivious adversary, which is
-    sqrt(T ln(d) / 2) at the default eta; and total loss at most (eta L* + ln d) / (1 - e^-eta), so
-    that eta = 1 costs 1.6 ln d where an expert never errs.
+    sqrt(T ln(d) / 2) at the default eta; and total loss at most (eta L* + ln d) / (1 - e^-eta), L*
+    the loss of the best expert, so that eta = 1 costs 1.6 ln d where an expert never errs.
 
     >>> from dpbandit import compare
     >>> agents = {"careful": Hedge(), "bold": Hedge(rate=1.0)}
@@ -136,7 +136,7 @@ class Hedge(ExponentialWeights):
     """
 
     rate: Positive | None = None
-    """learning rate eta; if None, sqrt(8 ln d / T)"""
+    """learning rate eta; if None, sqrt(8 ln d / T) for d experts"""
 
     def start(self) -> None:
         self.ledger = no_privacy("exact sums of losses")
@@ -152,11 +152,11 @@ class NoisyFTRL(ExponentialWeights):
 
         S~ = 0; for t = 1..T:
           1. follow expert i with probability proportional to exp(-eta S~_i)
-          2. S~ <- l_1 + .. + l_t + N_t,  N the Gaussian noise of a tree on R^d
+          2. S~ <- l_1 + .. + l_t + N_t,  l_t the d losses, N the Gaussian noise of a tree on R^d
 
     Guarantee:
         (epsilon, delta)-DP of all releases S~ and all actions, for replacing one round's losses:
-        they lie in [0, 1]^d, so that a sum moves by at most sqrt(d) in L2, and enter at most
+        these lie in [0, 1]^d, so that a sum moves by at most sqrt(d) in L2, and enter at most
         bit_length(T - 1) nodes; mu-GDP with the mu of (epsilon, delta), exactly.
 
     **Regret** is of order sqrt(T ln d) + sigma sqrt(ln(T) ln(d)), sigma = sqrt(d ln T) / mu the
@@ -180,7 +180,7 @@ class NoisyFTRL(ExponentialWeights):
     delta: float = 1e-6
     """target, in (0, 1)"""
     rate: Positive | None = None
-    """learning rate eta; if None, sqrt(8 ln d / T), as without noise"""
+    """learning rate eta; if None, sqrt(8 ln d / T) for d experts, as without noise"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -199,20 +199,20 @@ class ExponentialLeader(Follower):
 
         x uniform, S = 0; for t = 1..T:
           1. follow x
-          2. S <- S + l_t, clipped to [0, 1];  x <- i with probability prop. to exp(-h S_i)
+          2. S <- S + losses l_t, clipped to [0, 1];  x <- i with probability prop. to exp(-h S_i)
 
         h = the larger of  sqrt(2 rho / (T - 1)),  epsilon / (2 (T - 1))
 
-    with the rho of zCDP that (epsilon, delta) allows.
+    with the largest rho of zCDP that implies (epsilon, delta)-DP.
 
     Guarantee:
         (epsilon, delta)-DP of all actions for replacing one round's losses: a replacement moves
         each S_i by at most 1, so that a draw has bounded range 2 h, which is h^2 / 2 zCDP and
         2 h-DP; T - 1 draws depend on losses (the first expert does not, and round T reaches none).
 
-    **Regret**, in the mean: at most (h L* + ln d) / (1 - e^-h) - L*, of order
-    ln(d) sqrt(T / (2 rho)): every draw costs privacy, though most change nothing. The baseline of
-    `shrinking-dartboard` and the sparse vector, which draw rarely.
+    **Regret**, in the mean: at most (h L* + ln d) / (1 - e^-h) - L*, L* the loss of the
+    best expert, of order ln(d) sqrt(T / (2 rho)): every draw costs privacy, though most change
+    nothing. It is the baseline of `shrinking-dartboard` and the sparse vector, which draw rarely.
 
     Differs from the paper:
         1. The mechanism is the paper's; its use once a round on running sums, and the rate, are
@@ -232,7 +232,7 @@ class ExponentialLeader(Follower):
     draws = started(ExponentialMechanism)
 
     def rate(self, draws: int) -> float:
-        """Return h, the largest rate for which all draws meet the target."""
+        """Return the largest rate of weights at which so many draws meet the target."""
         if draws == 0:
             return 0.0
         pure = self.epsilon / (2 * draws) * (1 - 1e-12)  # the plain sum is within the target
@@ -283,7 +283,7 @@ class BatchLeader(Follower):
     epsilon: Epsilon = 1.0
     """target at delta = 0, > 0; inf is the leader of the last batch, ties at random"""
     growth: Positive = 1.0
-    """relative growth of batches"""
+    """relative growth of a batch over the one before"""
     draws = started(EpochSelection)
 
     def start(self) -> None:
@@ -310,9 +310,9 @@ class FollowTheLeader(Follower):
 
         S = 0, x uniform; for t = 1..T:
           1. follow x
-          2. S <- S + l_t, clipped to [0, 1]
-          3. x <- uniform on the experts with the least max(S, L*); the lazy leader only if x has
-             lost more than L* since its draw, else x stays
+          2. S <- S + the losses l_t, clipped to [0, 1]
+          3. x <- uniform on the experts with the least max(S, L*), L* = `best_loss`; the lazy
+             leader keeps x unless x has lost more than L* since its draw
 
     The lazy leader is Algorithm 1 of Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for
     private online optimization in the realizable regime", ICML 2023, at epsilon = infinity: the
@@ -335,7 +335,7 @@ class FollowTheLeader(Follower):
     lazy: bool = False
     """True to keep x until its loss since the draw exceeds `best_loss`"""
     best_loss: Least0 = 0.0
-    """L* >= 0, public; total losses up to L* count as 0; used if `lazy`"""
+    """public bound L* >= 0; total losses up to it count as equal; used if `lazy`"""
 
     def start(self) -> None:
         self.ledger = no_privacy("exact sums of losses")
@@ -346,7 +346,7 @@ class FollowTheLeader(Follower):
         self.expert = self.leader()
 
     def leader(self) -> Ints:
-        """Return a uniformly random expert of the least max(S, L*), (R,)."""
+        """Return an expert with the least total loss, (R,); losses up to `level` are ties."""
         score = np.maximum(self.total, self.level)
         return drawn(1.0 * (score == score.min(axis=1, keepdims=True)), self.uniforms())
 
@@ -365,20 +365,20 @@ class DartboardPlan:
     """Public parameters of a private shrinking dartboard."""
 
     rate: float
-    """rate h of the draws, with weights exp(-h S)"""
+    """rate h of the draws, whose weights are exp(-h x total loss)"""
     bit_epsilon: float
-    """privacy cost of a round's redraw bit, >= h"""
+    """privacy cost of a round's redraw bit, at least `rate`"""
     redraws: int
     """largest number K of draws"""
 
     @property
     def probability(self) -> float:
-        """Probability p of a redraw that does not depend on losses."""
+        """Probability of a redraw that does not depend on losses."""
         return redraw_probability(self.rate, self.bit_epsilon)
 
     @property
     def ledger(self) -> Ledger:
-        """Ledger of one bit and K draws of bounded range 2 h."""
+        """Ledger of one redraw bit, and of all draws with bounded range 2 x `rate` each."""
         bit = PureSpend.of("a bit", [self.bit_epsilon])
         return Ledger((bit, BoundedRangeSpend.alike("draws", 2 * self.rate, self.redraws)))
 
@@ -393,7 +393,7 @@ class ShrinkingDartboard(Follower):
 
         x uniform, S = 0; for t = 1..T:
           1. follow x
-          2. S <- S + l_t, clipped to [0, 1]
+          2. S <- S + the losses l_t, clipped to [0, 1]
           3. with probability (1 - p) e^(-h l_t(x)) keep x;
              else x <- i with probability prop. to exp(-h S_i), at most K times
 
@@ -426,11 +426,11 @@ class ShrinkingDartboard(Follower):
     delta: Delta = 1e-6
     """target, in [0, 1)"""
     best_loss: Least0 = 0.0
-    """L* >= 0, public, expected total loss of the best expert; only K depends on L*"""
+    """public guess L* >= 0 of the best total loss; it sets only the number of draws"""
     bits, draws = started(RedrawBit), started(ExponentialMechanism)
 
     def plan(self, spec: ExpertsSpec) -> DartboardPlan:
-        """Return the plan for a problem: rate h, probability p, draws K."""
+        """Return the plan for a problem: rate, probability of a redraw, number of draws."""
         d, T, target = spec.n_actions, spec.horizon, {"epsilon": self.epsilon, "delta": self.delta}
         return steepest_plan(d, T, best_loss=self.best_loss, **target)
 
@@ -467,12 +467,12 @@ class ShrinkingDartboard(Follower):
 def steepest_plan(
     n_experts: int, horizon: int, *, epsilon: float, delta: float, best_loss: float = 0.0
 ) -> DartboardPlan:
-    """Return the plan with the largest h, over the share of epsilon for a redraw bit.
+    """Return the plan with the largest rate h, over the share of epsilon for a redraw bit.
 
-    K = m + 3 sqrt(m) + 3, at most T - 1, with m = (T - 1) p + ln d + h L* + 2, which bounds the
-    expected redraws. The share is chosen with draws counted as rho-zCDP (at delta = 0, 2 h K-DP) in
-    the rest of epsilon; then h is the largest for which the composed privacy losses of bit and
-    draws meet the target.
+    K = m + 3 sqrt(m) + 3 draws, at most T - 1, where m = (T - 1) p + ln d + h L* + 2 bounds the
+    expected redraws: d experts, redraws with probability p, `best_loss` L*. The share is chosen
+    with draws counted as rho-zCDP (at delta = 0, 2 h K-DP) in the rest of epsilon; then h is the
+    largest for which the composed privacy losses of bit and draws meet the target.
 
     >>> plan = steepest_plan(16, 1000, epsilon=1.0, delta=1e-6)
     >>> round(plan.rate, 3), round(plan.probability, 2)

@@ -1,10 +1,10 @@
-"""Points of a ball drawn prop. to exp(-rate max(S, floor)), S the sum of all losses so far::
+"""Points of an N-dimensional ball drawn prop. to exp(-rate max(S, floor)), S the total loss::
 
     sampler        losses                   law      work of a draw after t rounds
     KinkSampler    one kink at most, N = 1  exact    sorting t kinks, inverse CDF
     LinearSampler  linear, any N            exact    the sum of slopes, adaptive rejection in 1-D
-    CellSampler    convex, N <= 3           exact    some hundred trials, t each
-    HitAndRun      convex                   not      a fixed number of steps, t each
+    CellSampler    convex, N <= 3           exact    some hundred trials of t losses each
+    HitAndRun      convex                   not      a fixed number of steps of t losses each
 
 Losses are counted in units of their range: S adds up (f - low) / (high - low), each in [0, 1].
 "Exact" is for real numbers; the number of trials is not capped, so that run time depends on data.
@@ -28,9 +28,9 @@ LogDensity: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
 _MIN_RISE = 1e-9
 """Rise of a log density over a piece below which the density counts as constant."""
 _MIN_ROOM = 2.0**-53
-"""Least value of 1 - u^2, below that of every double u inside (-1, 1), in case u rounds to 1."""
+"""Floor on 1 - u^2, in case u rounds to 1; below the value for every double u inside (-1, 1)."""
 _WALK_STEPS = 100
-"""Steps of a hit-and-run walk, from a uniform point."""
+"""Number of steps of a hit-and-run walk, which starts at a uniform point."""
 
 
 def piecewise_exponential(
@@ -41,7 +41,7 @@ def piecewise_exponential(
     Args:
         x: ascending points, (n + 1,); some may be equal.
         log_density: h at the points, finite, up to a constant.
-        shares: two uniforms, for the piece and the place in it.
+        shares: two uniform numbers, which choose the piece and the position in it.
 
     >>> round(piecewise_exponential(np.array([0.0, 1.0]), np.zeros(2), (0.3, 0.25)), 6)
     0.25
@@ -58,7 +58,7 @@ def piecewise_exponential(
 
 
 def along(rise: Floats, shares: Floats) -> Floats:
-    """Draw s from densities prop. to exp(rise s) on [0, 1], by inverse distribution functions.
+    """Draw s from densities prop. to exp(rise s) on [0, 1], by inversion of the uniforms `shares`.
 
     >>> along(np.array([0.0, -50.0, 50.0]), np.array([0.5, 0.5, 0.5])).round(3)
     array([0.5  , 0.014, 0.986])
@@ -81,7 +81,7 @@ def log_concave(
     """Draw from exp(h) on [low, high], h concave and finite inside, by adaptive rejection.
 
     Args:
-        log_density: h and its slope.
+        log_density: function that returns h and its slope.
         low, high: the interval.
         rng: source of uniforms; the number of draws varies.
         start: points of the first tangents, as shares of the interval.
@@ -110,7 +110,7 @@ def log_concave(
 
 
 def _corners(x: Floats, h: Floats, slope: Floats, low: float, high: float) -> Floats:
-    """Return the points at which neighbouring tangents meet, and both ends, (n + 1,)."""
+    """Return `low`, the points where tangents at neighbouring x meet, and `high`, (n + 1,)."""
     falls = slope[:-1] - slope[1:]
     apart = x[1:] - x[:-1]
     gap = h[1:] - h[:-1] - slope[1:] * apart
@@ -137,18 +137,18 @@ class UnitLosses:
         return (self.loss.value(points, data) - self.low) / self.width
 
     def total(self, points: Floats, data: Floats) -> Floats:
-        """Return the sums over data `(t, *datum_shape)` at points (n, N), (n,)."""
+        """Return the total losses (n,) of points (n, N) over t data `(t, *datum_shape)`."""
         return np.asarray(self.each(points[:, None], data[None]).sum(axis=1))
 
     def gradient(self, points: Floats, data: Floats) -> Floats:
-        """Return the gradient of the sums over t data at points (n, N), (n, N)."""
+        """Return the gradient (n, N) of the total loss over t data at points (n, N)."""
         each = self.loss.gradient(points[:, None], data[None])  # for linear losses (1, t, N)
         shape = (len(points), len(data), points.shape[1])
         return np.broadcast_to(each, shape).sum(axis=1) / self.width
 
 
 class Sampler(ABC):
-    """Base class of samplers: sums of losses in R replicas, and draws of points."""
+    """Base class of samplers, which add up losses in R replicas and draw points."""
 
     def __init__(self, loss: Loss, replicas: int) -> None:
         self._losses = UnitLosses(loss)
@@ -160,10 +160,10 @@ class Sampler(ABC):
 
     @abstractmethod
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
-        """Draw a point (N,) for replica r, prop. to exp(-rate max(S, floor))."""
+        """Draw a point (N,) for replica r, prop. to exp(-rate max(S, floor)), S the total loss."""
 
     def _uniform(self, count: int, rng: np.random.Generator) -> Floats:
-        """Draw uniform points of the ball, (count, N)."""
+        """Draw uniform points of the N-dimensional ball, (count, N)."""
         N = self._ball.dim
         g = rng.standard_normal((count, N))
         lengths = self._ball.outer_radius * rng.random((count, 1)) ** (1 / N)
@@ -191,7 +191,7 @@ class KinkSampler(_StoringSampler):
     """Sampler in one dimension for losses of at most two linear pieces.
 
     The density is piecewise exponential. Values and slopes at both ends of the ball give each
-    loss's kink; kinks, and points with S = floor, are the corners of the polygon max(S, floor).
+    loss's kink; the polygon max(S, floor), S the total loss, has corners there and at S = floor.
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
@@ -200,7 +200,7 @@ class KinkSampler(_StoringSampler):
         return np.array([piecewise_exponential(x, -rate * S, rng.random(2))])
 
     def polygon(self, r: int) -> tuple[Floats, Floats]:
-        """Return ascending points, (t + 2,), and S at the points; S is linear in between."""
+        """Return ascending points (t + 2,) and the total loss at them; it is linear in between."""
         losses, R, data = self._losses, self._ball.outer_radius, self._data(r)
         ends = np.array([[-R], [R]])
         left, right = losses.each(ends[:, None], data[None])  # (t,)
@@ -218,10 +218,11 @@ class KinkSampler(_StoringSampler):
 
 
 class LinearSampler(Sampler):
-    """Sampler for linear losses: S depends on u = `<x, g> / (R |g|)` alone, g the sum of slopes.
+    """Sampler for linear losses, whose total S depends on the coordinate of x along one direction.
 
-    u has density prop. to (1 - u^2)^((N-1)/2) exp(-rate max(S(u), floor)), which is log-concave;
-    given u the rest is uniform in the (N-1)-dimensional ball of radius R sqrt(1 - u^2).
+    With g the sum of slopes and R the radius, u = `<x, g> / (R |g|)` has the log-concave density
+    prop. to (1 - u^2)^((N-1)/2) exp(-rate max(S(u), floor)); given u the rest of x is uniform in
+    the (N-1)-dimensional ball of radius R sqrt(1 - u^2).
     """
 
     def __init__(self, loss: Loss, replicas: int) -> None:
@@ -255,10 +256,10 @@ class LinearSampler(Sampler):
 class CellSampler(_StoringSampler):
     """Sampler by adaptive rejection in a few dimensions, with cubes that cover the ball.
 
-    -rate max(S, floor) is concave, so its tangent plane at a cube's centre lies above, and exp of
-    the plane is a product of exponentials on the cube. A point drawn from these is accepted with
-    probability density / exp(plane), and never outside the ball; a rejection halves the sides of
-    its cube. Accepted points have exactly the density's law.
+    For total loss S, -rate max(S, floor) is concave. So its tangent plane at a cube's centre lies
+    above it, and exp of the plane is a product of exponentials on the cube. A point drawn from
+    these is accepted with probability density / exp(plane), and never outside the ball; a rejection
+    halves the sides of its cube. Accepted points have exactly the density's law.
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
@@ -355,14 +356,14 @@ def exact_sampler(loss: Loss) -> type[Sampler] | None:
 
 
 def _log_cube(rise: Floats, half: Floats) -> Floats:
-    """Return log integral of exp(<slope, x>) over cubes around 0, (n,), rise = slope x half."""
+    """Return log integrals of exp(<slope, x>) over n cubes [-half, half]^N; rise = slope x half."""
     steep = np.maximum(np.abs(rise), 1e-9)
     sides = steep + np.log(-np.expm1(-2 * steep) / (2 * steep))  # log(sinh(rise) / rise)
     return np.asarray(sides.sum(axis=1) + rise.shape[1] * np.log(2 * half))
 
 
 def _cut(x: Floats, S: Floats, floor: float) -> tuple[Floats, Floats]:
-    """Return the polygon max(S, floor) as points and values, with corners where S = floor."""
+    """Return points and values of the polygon max(S, floor), with corners where S = floor."""
     above = floor < S
     i = np.flatnonzero(above[:-1] != above[1:])
     crossing = x[i] + (floor - S[i]) / (S[i + 1] - S[i]) * (x[i + 1] - x[i])

@@ -25,9 +25,10 @@ from dpbandit.specs import ExpertsSpec
 class Segments(Follower):
     """Base class with the steps of `SparseVectorExperts`, and restarts after K draws.
 
-    At firing K + 1 the expert x stays for good, or with `restarts` L* doubles, x is uniform, S = 0,
-    and K draws are available again. With `lag`, the printed order of lines, a firing test takes
-    effect one round later; the round in between is a segment that is not tested.
+    If a test fires when all K draws are used, the expert stays for good; with `restarts` the bound
+    L* on the best loss doubles, and K draws, sums and a uniform expert start anew. With `lag`, the
+    printed order of lines, a firing test takes effect one round later; the round in between is a
+    segment that is not tested.
     """
 
     restarts, lag = False, False
@@ -35,7 +36,7 @@ class Segments(Follower):
     tests, selections = started(SegmentAboveThreshold), started(EpochSelection)
 
     def play(self, plan: SparseVectorPlan, best_loss: float, draws: int | None = None) -> None:
-        """Set up all mechanisms for L* = `best_loss` and at most `draws` draws, by default K."""
+        """Set up mechanisms for a bound on the best loss; `draws` are by default `plan.draws`."""
         T, self.numbers, self.first_best_loss = self.spec.horizon, plan, best_loss
         self.tests = SegmentAboveThreshold(
             self.streams,
@@ -72,15 +73,15 @@ class Segments(Follower):
 
     @property
     def best_loss_now(self) -> Floats:
-        """Current value of L*, doubled at every restart, (R,)."""
+        """Current bound L* on the best total loss, doubled at every restart, (R,)."""
         return self.first_best_loss * np.exp2(self.epoch)
 
     def threshold(self) -> Floats:
-        """Return the threshold L* + margin, (R,)."""
+        """Return the loss since the draw above which a segment should end, (R,)."""
         return self.best_loss_now + self.numbers.margin
 
     def fired(self, loss: Floats) -> Bools:
-        """Return the mask (R,) of replicas whose segment ends with this round of losses (R,)."""
+        """Return the mask (R,) of replicas whose segment ends, given their experts' losses (R,)."""
         fired: Any = self.tests(loss, self.threshold(), self.fired_two_ago)
         if self.lag:
             self.fired_two_ago, self.fired_one_ago = self.fired_one_ago, fired & ~self.fired_one_ago
@@ -88,7 +89,7 @@ class Segments(Follower):
         return np.asarray(fired)
 
     def restart(self, ends: Bools) -> None:
-        """Double L* and draw a uniform expert in the replicas `ends`, (R,)."""
+        """Double L* and draw a uniform expert in the replicas of the mask `ends`, (R,)."""
         self.expert = np.where(ends, self.uniform(), self.expert)
         self.drawn = np.where(ends, 0, self.drawn)
         self.epoch = self.epoch + ends
@@ -99,16 +100,16 @@ class Segments(Follower):
 
 
 class PlannedSegments(Segments):
-    """Algorithm 1 with the parameters of a plan."""
+    """Agent that plays as `SparseVectorExperts`, with the parameters of a plan."""
 
     plan: SparseVectorPlan
-    """parameters K, eta, margin and noise"""
+    """number of draws, rate, margin and noise"""
     best_loss: Least0 = 0.0
     """initial bound L* on the best total loss"""
     restarts: bool = False
-    """True to restart at firing K + 1, False to keep the last expert"""
+    """True to restart if a test fires after the last draw, False to keep the last expert"""
     lag: bool = False
-    """True for the printed order of lines"""
+    """True for the printed order of lines, in which tests take effect one round late"""
 
     def start(self) -> None:
         if not self.alone():
@@ -122,18 +123,18 @@ class SparseVectorExperts(Segments):
     the realizable regime", ICML 2023, Algorithm 1::
 
         x uniform, k = 0; for t = 1..T:
-          1. play x, see all losses l_t in [0, 1]^d
+          1. play x, see the losses l_t in [0, 1]^d of all d experts
           2. q = loss of x since it was drawn; fires when  q + noise > L* + margin + rho,
-             fresh noise in each test, rho in each segment
-          3. on firing 1..K: x with probability prop. to exp(-eta max(S_t, L*) / 2), S_t all losses
-             up to now; a segment begins at t + 1. On firing K + 1: x stays for good
+             noise fresh in each test, rho in each segment; L* = `best_loss`
+          3. on firing 1..K: x with probability prop. to exp(-eta max(S_t, L*) / 2), S_t its total
+             loss; a segment begins at t + 1. On firing K + 1: x stays for good
 
         calibration   K                           margin                  noise (rho; test)
         paper         6 ceil(log2 d) + 24 ln 1/b  4/eta + 8 B/eps         Lap(4/eps); Lap(8/eps)
         paper-fixed   the same                    4/eta + 16 B/eps        the same
         certified     the least that suffices     c/eta + ln(T/b)/eps1    Exp, mean 1/eps1, both
 
-        paper:     eta = eps / 2K, or eps / sqrt(32 K ln(1/delta)),  B = ln(2 T^2 / b)
+        paper:     eta = eps / 2K, or eps / sqrt(32 K ln(1/delta)),  B = ln(2 T^2 / b),  b = beta
         certified: eps1 = f eps, eta = (1-f) eps / K, or as large as the accountant allows;
                    c and f have the least bound on the mean loss
 
@@ -170,11 +171,11 @@ class SparseVectorExperts(Segments):
     delta: Delta = 0.0
     """target, in [0, 1)"""
     calibration: Literal["certified", "paper", "paper-fixed"] = "certified"
-    """row of the table above for K, margin and noise"""
+    """row of the table above for number of draws K, margin and noise"""
     best_loss: Least0 = 0.0
-    """L*, a public bound on the total loss of the best expert"""
+    """public bound L* on the total loss of the best expert"""
     beta: Inside01 | None = None
-    """failure probability of threshold and K; if None, 1/T. 0.05 has less regret in practice"""
+    """failure probability of threshold and K; if None, 1/T, but 0.05 has less regret in practice"""
     lag: bool = False
     """True for the printed order of lines, in which tests take effect one round late"""
 
@@ -183,7 +184,7 @@ class SparseVectorExperts(Segments):
             self.play(self.plan(self.spec), self.best_loss)
 
     def plan(self, spec: ExpertsSpec) -> SparseVectorPlan:
-        """Return the plan for a problem: K, eta, margin and noise."""
+        """Return the plan for a problem: number of draws, rate, margin and noise."""
         d, T, failure = spec.n_actions, spec.horizon, self.beta or 1 / spec.horizon
         target = {"epsilon": self.epsilon, "delta": self.delta, "failure": failure}
         if self.epsilon == inf or self.calibration == "certified":
@@ -213,7 +214,7 @@ class AdaptiveSparseVectorExperts(Segments):
 
     **Regret.** A phase whose L* is at least the best expert's loss runs out of draws with
     probability beta at most, and a phase ends after a loss of (K + 1) (its threshold + noise + 1).
-    As L* doubles, the total is at most 6 times the bound for the true L* in high probability.
+    As L* doubles, the total is at most 6 times the bound for the true L* with high probability.
 
     Differs from the paper:
         1. "paper" is Algorithm 2 as printed: a share eps0 = epsilon / (2 log2 T) for each phase, L*
@@ -222,7 +223,7 @@ class AdaptiveSparseVectorExperts(Segments):
            certified guarantee. "paper-fixed" has a plus, and 16 B in the threshold of Algorithm 1;
            still without a cap.
         2. Logarithms of T and d are to base 2, as the proofs need.
-        3. c, f, K and eta stay as in the first phase, thresholds follow L*.
+        3. The constants of the first phase (c, f, K, eta) stay; thresholds follow L*.
 
     >>> from dpbandit import certify
     >>> spec = ExpertsSpec(n_actions=256, horizon=10_000)
@@ -239,7 +240,7 @@ class AdaptiveSparseVectorExperts(Segments):
     calibration: Literal["certified", "paper", "paper-fixed"] = "certified"
     """constants as certified, as printed, or as printed with the errors above corrected"""
     first_loss: Positive | None = None
-    """initial L*, > 0; if None, the margin of a threshold at L* = 0. "paper" has 1"""
+    """initial bound on the best loss, > 0; if None, the margin for best loss 0; "paper" has 1"""
     beta: Inside01 | None = None
     """failure probability of a phase; if None, 1/T"""
     lag: bool = False
@@ -251,7 +252,7 @@ class AdaptiveSparseVectorExperts(Segments):
             raise InputError(f"Expected delta={self.delta!r} to be 0 for printed constants.")
 
     def plan(self, spec: ExpertsSpec) -> tuple[float, SparseVectorPlan]:
-        """Return the initial L* and the certified plan of the first phase."""
+        """Return the initial bound on the best loss, and the certified plan of the first phase."""
         d, T, failure = spec.n_actions, spec.horizon, self.beta or 1 / spec.horizon
         first, target = self.first_loss or 0.0, {"epsilon": float(self.epsilon), "failure": failure}
         if self.first_loss is None and self.epsilon < inf:

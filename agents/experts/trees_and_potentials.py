@@ -1,6 +1,7 @@
-"""Algorithms 4 and 5 of Asi, Feldman, Koren and Talwar (ICML 2023): a baseline, and one that fails.
+"""Algorithms 4 and 5 of Asi, Feldman, Koren and Talwar (ICML 2023), for comparison.
 
-To follow experts, use `SparseVectorExperts`, their Algorithm 1.
+Algorithm 4 is a baseline, and Algorithm 5 fails. To follow experts, use `SparseVectorExperts`,
+their Algorithm 1.
 """
 
 from math import ceil, expm1, inf, log, log1p, log2, sqrt
@@ -41,28 +42,28 @@ from dpbandit.privacy.noise import OneSidedExponential
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.specs import ExpertsSpec
 
-_RATE_MARGIN, _SCALE_MARGIN = 1 - 1e-12, 1 + 1e-12
+_RATE_MARGIN, _SCALE_MARGIN = 1 - 1e-12, 1 + 1e-12  # keep rounded costs within the budget
 Draws: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1, MOST_ACTIONS)]
 Law: TypeAlias = type[OneSidedExponential] | type[Laplace]
 
 
 class TreePlan(NamedTuple):
-    """Public parameters of a run."""
+    """Public parameters of a run of `BinaryTreeExperts`."""
 
     size: int
-    """B, experts of a set"""
+    """number B of experts in a set"""
     phases: int
-    """N, largest number of phases"""
+    """largest number N of phases"""
     picks: int
-    """number of experts drawn by their losses, at most (N - 1) B"""
+    """number of experts drawn by their losses, at most `size` x (`phases` - 1)"""
     eta: float
-    """bounded range of one pick"""
+    """bounded range of the draw of one expert"""
     scale: float
-    """scale of a node's noise, a standard deviation or Laplace scale"""
+    """noise of a tree node, as a standard deviation or Laplace scale"""
     threshold: float
-    """tau, counter above which a phase ends"""
+    """threshold tau; a phase ends once all counters of its set are above it"""
     bound: float
-    """bound on the loss with probability 1 - beta, if parameters="certified", else inf"""
+    """bound on the total loss with probability 1 - beta, if parameters="certified", else inf"""
 
 
 class BinaryTreeExperts(Follower):
@@ -72,10 +73,11 @@ class BinaryTreeExperts(Follower):
     the realizable regime", ICML 2023, Algorithm 4, reconstructed from a sketch::
 
         A = all d experts, C = B of them, uniformly; for t = 1..T:
-          1. play the x in C with the least counter c_x, see all losses l_t in [0, 1]^d
+          1. play the x in C with the least counter c_x, see the losses l_t in [0, 1]^d
           2. c_x = losses of x since C was drawn + tree noise, for all x in C
           3. if min c_x > tau, in one of the first N - 1 phases, and A \\ C is not empty:
-             A <- A \\ C, then C = B of A without replacement, weights exp(-eta max(S_t, L*) / 2)
+             A <- A \\ C, then C = B of A without replacement, weights exp(-eta max(S_t, L*) / 2),
+             S_t total losses, L* = `best_loss`; below b = `beta`
 
         certified   a = -ln(1 - (1 - e^(-c/2)) / 2), N = ceil(ln d / a) + 1, B = ceil(log2(4 N/b)),
                     tau = L* + c/eta + err, err >= errors of all counters with probability 1 - b/2
@@ -92,8 +94,8 @@ class BinaryTreeExperts(Follower):
 
     **Regret** ("certified"; oblivious losses, an expert who loses at most L*): at most N B (tau +
     err + 1) with probability 1 - b, because a phase ends only if all B picks are bad: probability
-    2^-B while the potential falls by less than a. Hopeless: 10^6 at d = 256, T = 10^4, epsilon = 1.
-    "small" has no bound: noise ends phases whose set has the best expert, which never returns.
+    2^-B while the potential falls by less than a. The bound is useless, 10^6 at
+    d = 256, T = 10^4, epsilon = 1. "small" has none: noise ends phases of the best expert's set.
 
     Differs from the paper:
         1. Only a sketch is printed: sets, phases, counters and all constants are our
@@ -111,28 +113,28 @@ class BinaryTreeExperts(Follower):
     delta: float | None = None
     """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with Laplace noise"""
     noise: NodeLaw = "gaussian"
-    """distribution of the noise"""
+    """distribution of the noise of tree nodes"""
     parameters: Literal["certified", "small"] = "certified"
-    """B, N and tau with a proved bound on the loss, or small sets"""
+    """"certified" has sets with a proved bound on the loss, "small" has sets of 4 experts"""
     size: Count | None = None
-    """B, experts of a set; if None, by `parameters`"""
+    """number of experts in a set; if None, by `parameters`"""
     threshold: Least0 | None = None
-    """tau, counter above which a phase ends; if None, by `parameters`"""
+    """noisy loss; a phase ends if all experts of its set exceed it; if None, by `parameters`"""
     phases: Count | None = None
-    """N, largest number of phases; if None, by `parameters`"""
+    """largest number of phases; if None, by `parameters`"""
     best_loss: Least0 = 0.0
-    """L*, a public bound on the total loss of the best expert"""
+    """public bound L* on the total loss of the best expert"""
     c: Positive = 4.0
-    """constant c, such that an expert is bad if its loss exceeds L* + c/eta"""
+    """constant c of the proof, in which an expert is bad if it loses more than L* + c/eta"""
     beta: Inside01 | None = None
-    """failure probability b; if None, 1/T"""
+    """failure probability of the bound on the loss; if None, 1/T"""
     trees, picks = started(RestartingTrees), started(RemainingTopK)
 
     def check(self) -> None:
         noise_target(self)
 
     def plan(self, spec: ExpertsSpec) -> TreePlan:
-        """Return the plan for a problem: B, N, eta, noise scale and tau."""
+        """Return the plan for a problem: size and number of sets, rate, noise, threshold."""
         d, T = spec.n_actions, spec.horizon
         failure, h = self.beta or 1 / T, RestartingTrees.nodes(T)
         drop = -log1p(expm1(-self.c / 2) / 2)
@@ -157,7 +159,7 @@ class BinaryTreeExperts(Follower):
         return TreePlan(B, N, picks, eta, scale, tau, bound)
 
     def budget(self, picks: int, numbers: int) -> tuple[float, float]:
-        """Return eta of each pick, and the noise scale of `numbers` tree numbers of a round."""
+        """Return the bounded range of a draw, and the noise scale for `numbers` sums of a round."""
         if self.epsilon == inf:
             return inf, 0.0
         half = 0.5 if picks else 1.0
@@ -203,7 +205,7 @@ class BinaryTreeExperts(Follower):
         self.taken = self.with_members(np.zeros((R, d), dtype=bool), np.ones(R, dtype=bool))
 
     def with_members(self, taken: Bools, replicas: Ints) -> Bools:
-        """Return `taken` (R, d) and the members of C in a mask of replicas, which are used up."""
+        """Return the mask `taken` (R, d) of used experts, plus the sets of some replicas."""
         taken = taken.copy()
         r, b = np.nonzero((self.members >= 0) & replicas[:, None])
         taken[r, self.members[r, b]] = True
@@ -233,7 +235,7 @@ class BinaryTreeExperts(Follower):
 class PotentialDraws(Mechanism):
     """Draws of an expert whenever the potential has fallen by a threshold since the last draw::
 
-        log phi(t) = log of the mean over x of exp(-eta S_t(x))
+        log phi(t) = log of the mean over experts x of exp(-eta S_t(x)), S_t the total loss
 
         call(losses (R, d)) -> expert (R,), -1 in replicas without a draw
           1. S <- S + clip(losses), q = (log phi(t*) - log phi(t)) / eta, t* the last draw's round
@@ -250,10 +252,10 @@ class PotentialDraws(Mechanism):
         phases add up. *Picks.* eta S moves by eta either way, so a draw has bounded range 2 eta.
 
     Args:
-        n_experts, streams: d, and the random streams of the replicas.
-        draws, eta: K, and the rate of a draw.
+        n_experts, streams: number d of experts, and the random streams of the replicas.
+        draws, eta: largest number K of draws, and their rate.
         threshold: fall of the potential at which a test fires, in units of the query q.
-        scales, law: scales of rho, fresh in each phase, and of each test's noise, and their law.
+        scales, law: scales of the threshold's noise rho and of each test's noise, and their law.
         uses: number of calls.
     """
 
@@ -309,7 +311,7 @@ class PotentialDraws(Mechanism):
 
 
 def log_potential(total: Floats, eta: float) -> Floats:
-    """Return log of the mean of exp(-eta S) over experts, (R,), for S (R, d)."""
+    """Return the log of the mean over experts of exp(-eta total loss), (R,)."""
     least = total.min(axis=1)
     shifted = np.exp(-eta * (total - least[:, None]))
     return np.asarray(-eta * least + np.log(shifted.sum(axis=1)) - log(total.shape[1]))
@@ -322,7 +324,7 @@ class PotentialExperts(Follower):
     the realizable regime", ICML 2023, Algorithm 5 (appendix C)::
 
         x uniform, t* = 0; for t = 1..T:
-          1. play x, see all losses l_t in [0, 1]^d
+          1. play x, see the losses l_t in [0, 1]^d of all d experts, S_t their sums
           2. q = (log phi(t*) - log phi(t)) / eta,  phi(t) the mean of exp(-eta S_t(x))
           3. if q + noise >= threshold + rho, K times at most:
              x with probability prop. to exp(-eta S_t(x)); t* = t, rho fresh
@@ -367,13 +369,13 @@ class PotentialExperts(Follower):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     threshold_units: Literal["corrected", "literal"] = "corrected"
-    """units of the threshold 2 alpha, log phi if "corrected", the query q if "literal" """
+    """scale of the threshold 2 alpha, log phi if "corrected", log phi / eta if "literal" """
     alpha: Positive = 1.0
-    """half the fall of log phi at which a test fires"""
+    """half the fall of the log potential log phi at which a test fires"""
     draws: Draws | None = None
-    """K, largest number of draws; if None, ceil(2 ln d)"""
+    """largest number K of draws; if None, ceil(2 ln d) for d experts"""
     eta: Positive | None = None
-    """rate of a draw; if None, by calibration"""
+    """rate of the exponential weights of a draw; if None, by `calibration`"""
     potential = started(PotentialDraws)
 
     def start(self) -> None:
