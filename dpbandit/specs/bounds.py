@@ -1,9 +1,9 @@
-"""Count data beyond their public bounds, warn of the first, and refuse too many.
+"""Count data beyond their public bounds, warn of the first one, and raise an error at too many.
 
 A bound must be public, so none is computed from the data. Data beyond a bound are no breach of
 privacy, since agents clip, but clipped data teach little: ages from 20 to 60 under a bound of 1
-are all alike. The counts are a diagnostic of the simulator: made of raw data, not private, outside
-every certificate.
+are all alike. The counts are a diagnostic of the simulator, made of raw data: they are not private,
+and no certificate covers them.
 """
 
 import warnings
@@ -22,9 +22,9 @@ CLIPPED = (
     "clipped: the share of rounds whose context, datum or reward lay beyond the bounds that agents "
     "clip to; counted on raw data, so not private, and outside every certificate."
 )
-"""Note below tables that have a column `clipped`."""
+"""Footnote of tables that have a column `clipped`."""
 _BUFFER_ROUNDS, _BUFFER_ENTRIES = 64, 1 << 15
-"""Numbers of rounds, and of entries of an array, buffered at most before they are checked."""
+"""Largest numbers of rounds and of array entries that are buffered before they are checked."""
 
 
 @runtime_checkable
@@ -32,7 +32,7 @@ class Clips(Protocol):
     """Problem that clips data before agents observe them, and counts rounds in which it did."""
 
     def clipped(self) -> Floats:
-        """Return the share of rounds since `reset` with anything beyond a bound, (R,)."""
+        """Return the share of rounds since `reset` with data beyond a bound, (R,)."""
         ...
 
 
@@ -40,7 +40,7 @@ class Clips(Protocol):
 class Outside:
     """Counts of data outside their public bounds.
 
-    These are exact counts of private data: no certificate covers them, nor a refusal or a warning
+    These are exact counts of private data: no certificate covers them, nor an error or a warning
     that follows from them.
 
     >>> print(Outside(contexts=3, rewards=0, users=1000))
@@ -63,10 +63,10 @@ class Outside:
 
 
 class Tally:
-    """Counter of one kind of data beyond a bound, in R streams of `users` each.
+    """Counter of data beyond a bound in R streams, one datum for each of `users` users.
 
-    Raises `InputError` as soon as data of more than a share `most_outside` of the `users` of a
-    stream, future ones included, lie beyond. With `warns`, warns of the first.
+    Raises `InputError` as soon as more than `most_outside` x `users` data of a stream lie beyond
+    the bound. With `warns`, the first such datum gives a warning.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Tally:
         """Number of data beyond the bound in each stream, (R,)."""
 
     def add(self, beyond: Bools, sizes: Floats) -> None:
-        """Count the next n users' data, of `sizes` (n, R), that lie `beyond` (n, R) the bound."""
+        """Count n users' data that are `beyond` a bound, (n, R); messages quote `sizes` (n, R)."""
         before, self._seen = self._seen, self._seen + len(beyond)
         if not beyond.any():
             return
@@ -118,14 +118,15 @@ class Tally:
 class Bounds:
     """Counter of each replica's rounds with a context, datum or reward beyond the spec's bounds.
 
-    Raises `InputError` if a share above the spec's `most_outside` of one kind lies beyond.
+    Raises `InputError` if a share above the spec's `most_outside` of contexts, data or rewards
+    lies beyond its bound.
 
     Args:
         spec: public facts that state the bounds.
         replicas: number R of replicas.
         rounds: rounds of each replica to come.
-        at_door: check each round as it comes, warn of the first beyond, and take rewards as not
-            delayed. Else rounds are copied into buffers and checked several at a time.
+        at_door: check each round as it comes, warn of the first one beyond a bound, and take
+            rewards as not delayed. Else rounds are buffered, and several are checked at a time.
     """
 
     def __init__(self, spec: Spec, replicas: int, rounds: int, *, at_door: bool = False) -> None:
@@ -144,7 +145,7 @@ class Bounds:
         self._either = np.zeros(replicas, np.int64)
 
     def see(self, context: Floats, step: Step) -> None:
-        """Check one round, now or with later ones; arrays may be overwritten afterwards."""
+        """Check one round, now or together with later ones; callers may reuse the arrays."""
         arrays = [bound.array(context, step) for bound in self._bounds]
         if self._room == 1:
             self._judge([array[None] for array in arrays])
@@ -163,7 +164,7 @@ class Bounds:
         return self._judge([bound.array(context, step) for bound in self._bounds])
 
     def share(self) -> Floats:
-        """Return the share of each replica's rounds so far with anything beyond a bound, (R,)."""
+        """Return the share of each replica's rounds so far with data beyond a bound, (R,)."""
         if self._held:
             self._judge_buffered()
         return self._either / max(1, self._seen)

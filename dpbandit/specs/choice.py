@@ -46,12 +46,12 @@ MAX_UTILITY = 30.0
 
 
 def weights(utility: Floats) -> Floats:
-    """Return exp(utility), clipped to +-`MAX_UTILITY`, of any shape; NaN is clipped from below."""
+    """Return exp(utility) of utilities clipped to +-`MAX_UTILITY`; NaN counts as the lower end."""
     return np.asarray(np.exp(np.minimum(np.fmax(utility, -MAX_UTILITY), MAX_UTILITY)))
 
 
 def chances(weight: Floats, offered: Bools, axis: int = -1) -> Floats:
-    """Return P(j is bought) = w_j / (1 + sum of the offered w along `axis`), 0 if not offered.
+    """Return each product's chance of sale, its weight / (1 + sum of offered weights along `axis`).
 
     >>> chances(np.array([1.0, 2.0, 9.0]), np.array([True, True, False]))
     array([0.25, 0.5 , 0.  ])
@@ -62,7 +62,7 @@ def chances(weight: Floats, offered: Bools, axis: int = -1) -> Floats:
 
 @cache
 def size_law(n_products: int, at_most: int, levels: int) -> Floats:
-    """Return P(a uniformly random set has at most k products), k = 1, ..., S, with `levels` prices.
+    """Return for k = 1 to `at_most` P(a uniformly random set with prices has k products or fewer).
 
     >>> size_law(3, 2, 1)
     array([0.5, 1. ])
@@ -78,7 +78,7 @@ def size_law(n_products: int, at_most: int, levels: int) -> Floats:
 
 
 def random_members(uniforms: Floats, at_most: int, levels: int = 1) -> Any:
-    """Turn uniforms (..., 1 + N) into the mask of a uniformly random set, (..., N)."""
+    """Turn uniforms (..., 1 + N) into masks of uniformly random sets of N products, (..., N)."""
     law = size_law(uniforms.shape[-1] - 1, at_most, levels)
     size = 1 + (uniforms[..., :1] >= law).sum(axis=-1, keepdims=True)
     rank = uniforms[..., 1:].argsort(axis=-1).argsort(axis=-1)
@@ -122,7 +122,7 @@ class _AtMost(gym.Space[Any]):
 
 
 class Subsets(_AtMost, gym.spaces.MultiBinary):
-    """Space of masks (N,) with at most S of N products offered, a `MultiBinary`."""
+    """`MultiBinary` space of masks (N,) that offer at most `at_most` of N products."""
 
     def __init__(self, n_products: int, at_most: int, *, batch: tuple[int, ...] = ()) -> None:
         self.settings, self.at_most = (n_products, at_most), at_most
@@ -133,7 +133,7 @@ class Subsets(_AtMost, gym.spaces.MultiBinary):
 
 
 class PricedSubsets(_AtMost, gym.spaces.MultiDiscrete):
-    """Space of price numbers (N,), 1 to P, or 0 where not offered, a `MultiDiscrete`."""
+    """`MultiDiscrete` space of price numbers (N,) of N products, 1 to P, 0 if not offered."""
 
     def __init__(
         self, n_products: int, at_most: int, levels: int, *, batch: tuple[int, ...] = ()
@@ -146,7 +146,7 @@ class PricedSubsets(_AtMost, gym.spaces.MultiDiscrete):
 
 
 class FreelyPricedSubsets(_AtMost, gym.spaces.Box):
-    """Space of prices (N,) in [low, high], or 0 where not offered, a `Box`."""
+    """`Box` space of prices (N,) of N products in [low, high], 0 if not offered."""
 
     def __init__(
         self,
@@ -170,21 +170,21 @@ class FreelyPricedSubsets(_AtMost, gym.spaces.Box):
 
 @batch_space.register(_AtMost)
 def _batch(space: Any, n: int = 1) -> Any:
-    """Return the space of n assortments at once, (n, N), as Gymnasium's vector environments ask."""
+    """Return the space of n assortments at once, as Gymnasium's vector environments need it."""
     return type(space)(*space.settings, batch=(n,))
 
 
 _SINGLE_LEVEL = np.ones(())
-"""Price number 1, as an array, of products that have a single price."""
+"""Array of the price number of products that have a single price, 1."""
 
 
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:
-    """Return the best set, price numbers (..., N) with 0 if not offered, and its margin R*, (...).
+    """Return the best set as price numbers (..., N) of N products, 0 if off, and its margin.
 
     Args:
-        weight: v of each product at each of its prices, (..., N, P).
-        margins: r of each product at each price, broadcast against `weight`.
-        at_most: largest number S of products in a set.
+        weight: exp(utility) of each product at each of its P prices, (..., N, P).
+        margins: margin of a sale of each product at each price, broadcast against `weight`.
+        at_most: largest number of products in a set.
 
     >>> best_levels(np.array([[1.0], [1.0], [9.0]]), np.array([[1.0], [0.8], [0.1]]), 2)
     (array([1, 1, 0]), array(0.6))
@@ -209,14 +209,14 @@ def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Fl
 def best_prices(
     appeal: Floats, slope: Floats, costs: Floats, low: float, high: float, at_most: int
 ) -> tuple[Floats, Floats]:
-    """Return prices of the best set, (..., N) with 0 if not offered, and its margin R*, (...).
+    """Return the best set as prices (..., N) of N products, 0 if not offered, and its margin.
 
     Args:
-        appeal: a, utilities at price 0, (..., N).
-        slope: b > 0, utility lost per unit of price; broadcast against `appeal`.
-        costs: c, unit costs; broadcast against `appeal`.
+        appeal: utilities at price 0, (..., N).
+        slope: utility lost per unit of price, > 0; broadcast against `appeal`.
+        costs: unit costs; broadcast against `appeal`.
         low, high: the range of prices, 0 < low <= high.
-        at_most: largest number S of products in a set.
+        at_most: largest number of products in a set.
     """
 
     def choose(z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -233,9 +233,10 @@ def _dinkelbach(
     shape: tuple[int, ...],
     at_most: int,
 ) -> tuple[Floats, Floats]:
-    """Iterate Dinkelbach's steps; return prices of the best set, (..., N), and its margin, (...).
+    """Iterate Dinkelbach's steps; return prices (..., N) of N products in the best set, and margin.
 
-    `choose(z)` returns for each product the largest v (r - z), its price, and v and r there.
+    `choose(z)` returns for each product the largest v (r - z) over its prices, v = exp(utility) and
+    r = margin; then the price that attains it, and v and r at that price.
     """
     z, best = np.zeros(shape[:-1]), np.zeros(shape)
     every = rows(z.size)[:, None]
@@ -255,14 +256,14 @@ def _dinkelbach(
         np.copyto(z, margin, where=better)
 
 
-MOST_PRODUCTS = 1000
+MOST_PRODUCTS = 1000  # in the catalogue of one problem
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceSpec(BanditSpec):
     """Assortments: offer at most S of N products to every user, who buys one of them or none.
 
-    A round's datum is the user's context and what she would buy of every set. An agent observes her
+    A round's datum is the user's context and her choice from every set. An agent observes her
     choice y in {0, ..., N - 1}, or N for none, in place of the reward, the margin of the product
     that she bought. An action has an entry for each product, 0 where it is not offered.
     """
@@ -333,10 +334,10 @@ class ChoiceSpec(BanditSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class AssortmentSpec(ChoiceSpec):
-    """Assortments at fixed prices: an action is a mask (R, N), 1 for products that are offered."""
+    """Assortments at fixed prices: an action is a mask (R, N), 1 for offered ones of N products."""
 
     margins: tuple[float, ...]
-    """margin r_j > 0 of a sale of each product"""
+    """margin of a sale of each product, > 0"""
 
     def __post_init__(self) -> None:
         whole("n_products", self.n_products, 1, MOST_PRODUCTS)
@@ -364,18 +365,19 @@ class AssortmentSpec(ChoiceSpec):
 
     @property
     def margin_table(self) -> Floats:
-        """Margin of a sale of each product at each of its prices, (N, P)."""
+        """Margin of a sale of each product at each of its prices, (products, prices)."""
         return np.array(self.margins, np.float64)[:, None]
 
     @property
     def row_dim(self) -> int:
-        """Length D of a product's row of features."""
+        """Length of a product's row of features."""
         return self.dim if self.shared else self.n_products * self.dim
 
     def rows(self, context: Floats) -> Floats:
-        """Return features of each product at each price, (..., N, P, D), of norm <= `context_norm`.
+        """Return rows of D features of N products at P prices, (..., N, P, D), by the context.
 
-        Without `shared`, product j's row has N blocks: the context is block j, the others are 0.
+        Rows are no longer than `context_norm`. If products do not share a parameter (`shared`), the
+        row of product j has N blocks: block j is the context, the others are 0.
         """
         if self.shared:
             return context[..., None, :]
@@ -409,16 +411,16 @@ class AssortmentSpec(ChoiceSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PricedAssortmentSpec(AssortmentSpec):
-    """Assortments at prices of a list: actions are price numbers (R, N), 1 to P, 0 if not offered.
+    """Assortments of N products at P listed prices: actions (R, N), numbers of prices from 1, or 0.
 
-    The price enters the rows as one more feature beside the product's: (x, q) / sqrt(2), where q is
-    the price on a scale from -C to C, the bound of a context.
+    The price enters a row as one more feature: (x, q) / sqrt(2) of the product's features x and the
+    price q, scaled to lie between -`context_bound` and `context_bound`.
     """
 
     margins: tuple[float, ...] = field(init=False)
     """margin of each product at the highest price"""
     prices: tuple[float, ...]
-    """list of P prices, increasing, one for all products"""
+    """list of increasing prices, the same for all products"""
     unit_costs: tuple[float, ...]
     """unit cost of each product, below every price"""
 
@@ -454,7 +456,7 @@ class PricedAssortmentSpec(AssortmentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class FreelyPricedSpec(ChoiceSpec):
-    """Assortments at any prices: actions (R, N) in [low, high], 0 where not offered."""
+    """Assortments at any prices: actions (R, N) in [low, high] for N products, 0 if not offered."""
 
     kind: ClassVar[str] = "assortments of products at prices that are real numbers"
     low: float
@@ -492,7 +494,7 @@ class FreelyPricedSpec(ChoiceSpec):
 
 
 def _entries(spec: ChoiceSpec, action: Any, replicas: int) -> Floats:
-    """Return `action` as floats (R, N); raise `InputError` if it has no such shape."""
+    """Return `action` as floats, (R, products); raise `InputError` if it has no such shape."""
     try:
         entries = reals(action)
     except ValueError:

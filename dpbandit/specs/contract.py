@@ -1,4 +1,4 @@
-"""Protocols that problems, agents and configs follow, and checks of those that others wrote.
+"""Protocols of problems, agents and configs, and checks of those that users wrote.
 
 One round::
 
@@ -63,7 +63,7 @@ class Problem(Protocol):
         ...
 
     def hindsight(self) -> Floats | float:
-        """Return the term that, added to the sum of `Step.regret` so far, gives regret, (R,).
+        """Return the term that, added to the sum of `Step.regret` so far, gives the regret, (R,).
 
         It is the total reward of the best fixed action where regret is measured against that, and
         0 where every context has a best action of its own.
@@ -76,11 +76,11 @@ class Agent(Protocol):
 
     @property
     def ledger(self) -> Ledger:
-        """Ledger of privacy costs, complete before round 1."""
+        """Ledger of the privacy costs of all rounds, complete before round 1."""
         ...
 
     def act(self, context: Floats) -> AnyArray:
-        """Return actions (R,) for the current contexts, of which the agent stores nothing."""
+        """Return actions (R,) for the current contexts; store nothing of the contexts."""
         ...
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
@@ -105,7 +105,7 @@ class AgentConfig(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def make(self, spec: Any, streams: Streams) -> Agent:
-        """Return an agent for `spec`; raise `InputError` if the config cannot play it."""
+        """Return a running agent for `spec`; raise `InputError` if it cannot play that problem."""
         ...
 
 
@@ -148,7 +148,7 @@ def gaussian(config: AgentConfig, spec: Any) -> AgentConfig:
 
 
 def matrix_entries(config: Any, spec: Any) -> int:
-    """Return the largest number of matrix entries of the config's agent, for one replica.
+    """Return the largest number of matrix entries that the config's agent stores per replica.
 
     The number is `spec.matrix_entries`, unless the config, or one that it wraps, has a method
     `matrix_entries(spec)`.
@@ -160,15 +160,16 @@ def matrix_entries(config: Any, spec: Any) -> int:
 
 
 def acted(agent: Any, context: Floats, mask: Bools | None) -> AnyArray:
-    """Return the agent's actions; where actions come and go, among those that `mask` allows."""
+    """Return the agent's actions, from those that `mask` allows unless `mask` is None."""
     action: AnyArray = agent.act(context) if mask is None else agent.act_among(context, mask)
     return action
 
 
 def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
-    """Return `config.make(spec, streams)`; raise `InputError` unless it is an agent that may play.
+    """Return `config.make(spec, streams)`; raise `InputError` unless its agent may play.
 
-    Other errors of `make` become an `AgentError` that reports them in a sentence.
+    An agent may play if it has the methods, respects the masks of the problem, and its ledger fits
+    its mechanisms. Other errors of `make` become an `AgentError` that reports them in a sentence.
     """
     owner = type(config).__name__
     takes(f"make of {owner}", config.make, "spec", "streams")
@@ -205,7 +206,7 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
 
 
 def _check_masks(owner: str, agent: Agent, spec: Spec) -> None:
-    """Raise `InputError` if actions come and go and the agent does not respect masks."""
+    """Raise `InputError` if actions may be unavailable and the agent does not respect masks."""
     if spec.masks == "none":
         return
     ways = [{"act", "act_among"} & vars(kind).keys() for kind in type(agent).__mro__]
@@ -294,6 +295,6 @@ def checked_problem(name: str, problem: Any) -> Problem:
 
 
 def begin(problem: Problem, streams: Streams) -> None:
-    """Start an episode, in the world of the problem's `world_seed` if `make_problem` set one."""
+    """Start an episode; its parameters are drawn from the problem's `world_seed`, if it has one."""
     world_seed = getattr(problem, "world_seed", None)
     problem.reset(streams.child("environment").in_world(world_seed))

@@ -30,7 +30,7 @@ class ConvexSpec(Spec):
 
     The action is a point (R, N); the reward is -f(x; z). With feedback "value" an agent observes
     the reward alone (a bandit; the context is a constant 0 of shape (R, 1)); with feedback "datum"
-    it observes z, as f is public, and the context is the datum of the round before.
+    it observes z (f is public), and the context is the datum of the previous round.
     """
 
     loss: Loss
@@ -39,7 +39,7 @@ class ConvexSpec(Spec):
     reward_high: float = field(init=False)
     reward_unit: str = "loss"
     retention: int | None = None
-    """rounds for which a user is to be protected; None for ever"""
+    """number of rounds for which a user's datum is to be protected; None for all rounds"""
     in_hindsight: ClassVar[bool] = True
     covers: ClassVar[frozenset[Covered]] = ALL_ACTIONS
     """actions that privacy covers, all of them, as a point is chosen before its datum is seen"""
@@ -143,9 +143,9 @@ class StreamSpec(ConvexSpec):
 class ExpertsSpec(Numbered, Spec):
     """Prediction with expert advice: losses of all experts, in [0, 1], are observed.
 
-    The action is an expert (R,), the reward minus her loss. A round's datum is its whole loss
-    vector (R, d), which the agent observes in place of the reward; the context is the loss vector
-    of the round before, 0 before round 1. Regret is measured against the best expert in hindsight.
+    The action is an expert (R,), the reward minus her loss. A round's datum is the vector (R, d) of
+    all d experts' losses, which the agent observes in place of the reward; the context is that of
+    the previous round, 0 in round 1. Regret is measured against the best expert in hindsight.
     """
 
     n_actions: int

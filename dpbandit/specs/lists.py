@@ -29,14 +29,14 @@ from dpbandit.specs.protocols import BanditSpec
 
 
 class Catalogue:
-    """Public vectors of N items, of length 1 in R^q, shared by all replicas or drawn for each.
+    """Public unit vectors of items, shared by all replicas or drawn for each one.
 
-    No user's data are in a catalogue, and its current items are known to all. Two catalogues are
-    equal if their sizes and seeds are, whatever items they hold now; if made by `of`, if their
-    first vectors are.
+    A catalogue holds no user's data, and its current items are known to all. Two catalogues are
+    equal if their sizes and seeds are equal, whatever items they hold now; if made by `of`, their
+    initial vectors must be equal, too.
 
     Args:
-        n_items, taste: numbers N of items and q of coordinates.
+        n_items, taste: number of items, and number of coordinates of their vectors.
         seed: seed of vectors that all replicas share; None if a problem draws some for each.
     """
 
@@ -53,7 +53,7 @@ class Catalogue:
 
     @classmethod
     def of(cls, vectors: Floats) -> "Catalogue":
-        """Return a catalogue of these vectors (N, q), none longer than 1, for all replicas."""
+        """Return a catalogue of these vectors, (items, coordinates), none longer than 1."""
         if vectors.ndim != 2 or not (norms(vectors) <= 1 + 1e-9).all():
             raise InputError(
                 "Expected vectors of items (N, q), none longer than 1, got an array of shape "
@@ -78,12 +78,12 @@ class Catalogue:
         return self.n_items, self.taste, self.seed, self._digest()
 
     def _digest(self) -> str:
-        """Return a digest of the vectors passed to `of`; empty without."""
+        """Return a hash of the vectors passed to `of`; empty for a catalogue drawn from a seed."""
         return "" if self._vectors is None else sha256(self._vectors.tobytes()).hexdigest()[:12]
 
     @property
     def items(self) -> Floats:
-        """Vectors of all items, (R, N, q), or (1, N, q) where all replicas share them."""
+        """Vectors of all items, (R, items, coordinates); R is 1 if all replicas share them."""
         if self._columns is None and self._vectors is not None:
             self._columns = columns(self._vectors)
         if self._columns is None:
@@ -93,11 +93,11 @@ class Catalogue:
 
     @property
     def refilled(self) -> Ints:
-        """Number of times each place has got a new item, (R, N) or (1, N)."""
+        """Number of replacements of each item, (R, items); R is 1 if replicas share the items."""
         return self._refilled
 
     def vectors(self, lists: Ints, clock: int | None = None) -> Floats:
-        """Return vectors (R, m, q) of items on lists (R, m) as `clock` refills after the start."""
+        """Return vectors (R, m, q) of items on lists (R, m), as they were after `clock` refills."""
         items = self.items
         replica = rows(len(lists))[:, None] if len(items) == len(lists) else 0
         found: Floats = items[replica, lists]
@@ -108,7 +108,7 @@ class Catalogue:
         return found
 
     def products(self, directions: Floats) -> Floats:
-        """Return v_i . w_r of every item i and each replica's direction w_r, (R, q) -> (R, N)."""
+        """Return scalar products (R, items) of all items' vectors and each replica's direction."""
         return np.matvec(self.items, directions)  # replica by replica, shared or not
 
     def start(self, streams: Streams, churn: bool) -> None:
@@ -122,7 +122,7 @@ class Catalogue:
         self.clock, self._last = 0, None
 
     def refill(self, place: Ints, vector: Floats) -> None:
-        """Replace the item at one place (R,) of each replica by an item of this vector (R, q)."""
+        """Replace in each replica the item numbered `place` (R,) by one with this vector."""
         r = rows(len(place))
         self._last = place, self.items[r, place]
         self.items[r, place] = vector
@@ -131,27 +131,27 @@ class Catalogue:
 
 
 def drawn(streams: Streams, n_items: int, taste: int) -> Floats:
-    """Draw vectors of items, uniform on the unit sphere, (R, N, q)."""
+    """Draw vectors uniform on the unit sphere, (R, `n_items`, `taste`)."""
     z = streams.world.normals("catalogue", n_items, taste)()
     return z / norms(z)
 
 
 def columns(vectors: Floats) -> Floats:
-    """Transpose (R, N, q) -> (R, q, N), so that scores of items are sums of q rows in memory."""
+    """Transpose (R, N items, q) -> (R, q, N), as scores then are sums of q contiguous rows."""
     return np.ascontiguousarray(vectors.swapaxes(1, 2))
 
 
-MOST_ITEMS = 20_000
+MOST_ITEMS = 20_000  # in a catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListSpec(BanditSpec):
     """Ordered lists: every user is shown m different items out of N and clicks some of them.
 
-    Context u (R, q), entries in [-1, 1]; the catalogue, vectors v_i in R^q no longer than 1, and
-    the click model are public. The features of item i for her are phi = (1, u * v_i) / sqrt(2), no
-    longer than 1. Action (R, m), item numbers in order. An agent observes the clicks (R, m), 0 or
-    1, in place of the reward; the click model says how likely an item was examined.
+    A context is a user's vector u (R, q), entries in [-1, 1]. The catalogue of items' vectors v_i,
+    q numbers with a norm of at most 1, and the click model are public. The features of item i for
+    the user are (1, u * v_i) / sqrt(2), product by entries. An action is item numbers in order, (R,
+    m). An agent observes clicks (R, m), 0 or 1; the click model says how likely users see an item.
     """
 
     kind: ClassVar[str] = "ordered lists of items"
@@ -161,7 +161,7 @@ class ListSpec(BanditSpec):
     catalogue: Catalogue
     clicks: ClickModel
     dim: int = field(init=False)
-    """number q of entries of a context"""
+    """number of entries of a context"""
     context_bound: float = field(init=False, default=1.0)
     context_order: float = field(init=False, default=np.inf)
     reward_low: float = field(init=False, default=0.0)
@@ -185,12 +185,12 @@ class ListSpec(BanditSpec):
 
     @property
     def n_items(self) -> int:
-        """Number N of items."""
+        """Number of items in the catalogue."""
         return self.catalogue.n_items
 
     @property
     def length(self) -> int:
-        """Number m of positions of a list."""
+        """Number of positions of a list."""
         return self.clicks.length
 
     @property
@@ -208,7 +208,7 @@ class ListSpec(BanditSpec):
 
     @property
     def features(self) -> int:
-        """Number d = 1 + q of features of an item for a user."""
+        """Number of features of an item for a user, 1 + `dim`."""
         return 1 + self.dim
 
     @property
@@ -281,7 +281,7 @@ class ListSpec(BanditSpec):
 
 
 def _fresh_lists(uniforms: Draws, n_items: int, length: int, *, mask: Bools | None = None) -> Ints:
-    """Draw uniform ordered lists without repetition, (R, m), from m uniforms each, whatever N."""
+    """Draw uniform ordered lists of distinct items, (R, m), each from m uniform numbers."""
     if mask is not None:
         there = np.count_nonzero(mask, axis=1)[:, None]
         lists = _without_repetition(uniforms(), there)

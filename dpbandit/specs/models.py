@@ -1,8 +1,8 @@
 """Links of generalised linear models, moments of their features, and priors of their parameters.
 
-A GLM bandit has mean reward zeta(x . theta). Its loss f(theta; x, r) = mm(x . theta) - r x . theta
-with mm' = zeta has the gradient (zeta(x . theta) - r) x, the residual times the context
-(quasi-likelihood; the probit log-likelihood has another gradient).
+A GLM bandit has mean reward zeta(x . theta), with a link zeta. For a reward r its loss is M(x .
+theta) - r x . theta, where M' = zeta: the gradient is (zeta(x . theta) - r) x, the residual times
+the context. This is a quasi-likelihood; the probit log-likelihood has another gradient.
 """
 
 import os
@@ -49,16 +49,16 @@ class Link:
 
     name: str
     mean: Callable[[Floats], Floats]
-    """link function zeta, increasing"""
+    """link function, increasing, from x . theta to the mean reward"""
     slope: Callable[[Floats], Floats]
-    """derivative zeta', even, largest at 0"""
+    """derivative of the link function, even, largest at 0"""
     largest_slope: float
-    """largest slope, zeta'(0)"""
+    """largest slope of the link function, at 0"""
 
     def lipschitz(self, z: float, reward_low: float, reward_high: float) -> float:
-        """Return the largest `|zeta(x . theta) - r|` for `|x . theta| <= z` and r in the range.
+        """Return the largest |mean(x . theta) - r| for |x . theta| <= z and rewards r in a range.
 
-        Han, Liang, Liang, Wang, Yao and Zhang's constant L is this times the bound of a context.
+        Times the bound of a context it is the constant L of Han, Liang, Liang, Wang, Yao and Zhang.
         """
         low, high = float(self.mean(np.array(-z))), float(self.mean(np.array(z)))
         return max(high - reward_low, reward_high - low)
@@ -88,7 +88,7 @@ def _probit_slope(z: Floats) -> Floats:
     return np.exp(-z * z / 2) / sqrt(2 * pi)
 
 
-LINKS = {
+LINKS = {  # id -> link function
     "identity": Link("identity", _identity, _one, 1.0),
     "logistic": Link("logistic", _logistic, _logistic_slope, 0.25),
     "probit": Link("probit", _probit, _probit_slope, 1 / sqrt(2 * pi)),
@@ -105,14 +105,15 @@ def link_of(name: str, *, otherwise: str = "identity") -> Link:
 
 @cache
 def second_moment(dim: int, order: float) -> float:
-    """Return s = E x_1^2 to about 1e-12, for x = g / |g|_q, g standard normal in N = `dim` numbers.
+    """Return s = E x_1^2 to about 1e-12 for x = g / |g|_q, g = `dim` standard normals, q = `order`.
 
-    In `|g|_q^-2 = 2 / Gamma(1 + 2/q) int_0^inf t exp(-(t |g|_q)^q) dt` the integrand factorises::
+    In `|g|_q^-2 = 2 / Gamma(1 + 2/q) int_0^inf t exp(-(t |g|_q)^q) dt` the integrand factorises,
+    with N = `dim`::
 
         s = 2 / Gamma(1 + 2/q) int_0^inf t A(t) M(t)^(N-1) dt,
         M(t) = E exp(-(t |g_1|)^q),   A(t) = E g_1^2 exp(-(t |g_1|)^q),
 
-    with `1{t |g_1| < 1}` for the exponential if q is infinite.
+    If q is infinite, the indicator of t |g_1| < 1 replaces exp(-(t |g_1|)^q).
 
     >>> second_moment(7, 2), second_moment(1, 3.0)                      # 1/N on the sphere
     (0.142857142857, 1.0)
@@ -130,7 +131,7 @@ def second_moment(dim: int, order: float) -> float:
 
 
 def _gauss(corners: Floats, count: int) -> tuple[Floats, Floats]:
-    """Return Gauss-Legendre nodes and weights between adjacent corners, (..., k) -> (..., n)."""
+    """Return `count` Gauss-Legendre nodes and weights in each interval between two corners."""
     node, weight = np.polynomial.legendre.leggauss(count)
     low, half = corners[..., :-1, None], np.diff(corners)[..., None] / 2
     shape = (*corners.shape[:-1], -1)
@@ -138,29 +139,29 @@ def _gauss(corners: Floats, count: int) -> tuple[Floats, Floats]:
 
 
 _SYMMETRY_TOLERANCE = 1e-6
-"""Difference between a covariance and its transpose, over its largest entry: rounding in files."""
+"""Largest asymmetry of a covariance, divided by its largest entry, that passes for rounding."""
 _MAX_SIZE = 1e9
-"""Largest |mean| and mu of a prior, and largest eigenvalue of its covariance or precision."""
+"""Bound on |mean| and mu of a prior, and on eigenvalues of its covariance and precision."""
 
 
 @dataclass(frozen=True, repr=False)
 class Prior:
     """Public normal prior of a parameter, N(mean, covariance).
 
-    What a private study has released is public, so `Player.learned` of one may be the prior of the
-    next, at no cost. It must not be made of the data of users whom the certificate covers: whoever
-    takes part in both studies pays for both. `dpbandit.clients.prior_from` makes one of an old log,
-    which says what it cost: agents have that in their ledgers.
+    Releases of a private study are public, so its `Player.learned` may be the prior of the next
+    study at no cost. A prior must not be made from data of users whom the certificate covers: a
+    person in both studies pays for both. `dpbandit.clients.prior_from` makes a prior from an old
+    log, at a privacy cost `mu` that agents add to their ledgers.
 
     Args:
-        mean: n numbers, or as many in any shape: arms (K, d) are read arm by arm.
-        covariance: one variance for all, n variances, or a positive definite (n, n) matrix.
-        mu: privacy cost, in mu-GDP, of its release to the people in its data; 0 is none.
-        source: the data that it was made of, in words, for certificates; "" is public numbers.
+        mean: n numbers, in an array of any shape; arms (K, d) are read arm by arm.
+        covariance: a variance for all, n variances, or a positive definite (n, n) matrix.
+        mu: mu-GDP that the release of the prior costs the people in its data; 0 is no cost.
+        source: data that the prior was made from, in words for certificates; "" if it is public.
         disjoint: True if none of these people is among the users to come.
 
     Raises:
-        InputError: for other values.
+        InputError: a value is not as described.
 
     >>> Prior([0.5, -1.0], 0.25)
     Prior(of 2 numbers)
@@ -206,7 +207,7 @@ class Prior:
 
     @property
     def matrix(self) -> Floats:
-        """Covariance as an (n, n) matrix."""
+        """Covariance as a matrix."""
         n, covariance = len(self.mean), np.array(self.covariance)
         if covariance.ndim == 2:
             return (covariance + covariance.T) / 2
@@ -215,7 +216,7 @@ class Prior:
     def ledger(self, ledger: Ledger) -> Ledger:
         """Return the ledger of an agent that starts with this prior, with the prior's cost added.
 
-        A person in the prior's data and among the users pays for both, unless these are `disjoint`.
+        A person in the prior's data who is also a user pays for both, unless `disjoint` is True.
         """
         if not self.source or ledger.mu == inf:
             return ledger
@@ -230,7 +231,7 @@ class Prior:
         return Ledger((Parallel((*ledger.spends, cost), note),), apart)
 
     def left_of(self, epsilon: float, delta: float) -> tuple[float, float]:
-        """Return the part of a target (epsilon, delta) that the prior's cost leaves for the agent.
+        """Return the part of a target (epsilon, delta) that remains after the prior's cost.
 
         Raises `InputError` if the prior's release cost as much as the target, or more.
         """
@@ -261,7 +262,7 @@ class Prior:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Prior":
-        """Read a prior from a JSON file, {"mean": [...], "covariance": ...} and optional fields."""
+        """Read a prior from a JSON file that `save` wrote, or one with "mean" and "covariance"."""
         text = read_text(path, errors="replace")
         try:
             return cls.of(parse_json(text))
@@ -286,7 +287,7 @@ class Prior:
 
 
 def posterior(mean: Floats, precision: Floats) -> Prior:
-    """Return the prior N(mean, precision^-1) of n numbers."""
+    """Return the prior N(mean, inverse of `precision`)."""
     covariance = np.linalg.inv(precision)
     return Prior(mean, (covariance + covariance.T) / 2)
 

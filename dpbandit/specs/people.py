@@ -13,12 +13,12 @@ from dpbandit.privacy.notion import Visits
 from dpbandit.specs.protocols import BanditSpec, Bound, ContextualSpec, Spec
 
 NOBODY = -1
-"""Person number of an empty slot."""
-MOST_PEOPLE = 1_000_000
+"""Person number in a time slot in which nobody comes."""
+MOST_PEOPLE = 1_000_000  # who may return, in a problem
 
 
 def _visit_property(name: str) -> Any:
-    """Return a property that reads this attribute of the spec's `visit`."""
+    """Return a property whose value is the attribute `name` of the spec's `visit`."""
     return property(attrgetter(f"visit.{name}"), doc=getattr(Spec, name).__doc__)
 
 
@@ -26,10 +26,10 @@ def _visit_property(name: str) -> Any:
 class ReturningSpec(Spec):
     """Arms or lists for people who return: one of N people, or nobody, in each slot of a clock.
 
-    Context (R, 1 + features): first the person's number in [0, N), public and assigned beforehand,
-    never by first arrival, or -1 in an empty slot; then the context of her visit, as `visit` says,
-    flattened, zeros in an empty slot. `person` and `visit_context` take it apart. An empty slot's
-    action is played to nobody, its reward is 0.
+    A context is (R, 1 + features): first the person's number in [0, N), public and assigned
+    beforehand, not by first arrival, or -1 in an empty slot; then the context of her visit, as in
+    the spec `visit`, flattened, or zeros in an empty slot. `person` and `visit_context` return the
+    two parts. In an empty slot nobody sees the action, and the reward is 0.
     """
 
     kind: ClassVar[str] = "people who return"
@@ -37,7 +37,7 @@ class ReturningSpec(Spec):
     visit: BanditSpec
     """public facts of one visit, arms or lists"""
     people: int
-    """number N of people"""
+    """number of people"""
     visits: Visits
     """limit of one person's visits, and the unit of privacy"""
     reward_low: float = field(init=False)
@@ -104,7 +104,7 @@ class ReturningSpec(Spec):
         )
 
     def person(self, context: Floats) -> Ints:
-        """Return person numbers (R,) in [0, N), or -1 for nobody and for invalid numbers."""
+        """Return person numbers (R,) from 0, or -1 for nobody and for invalid numbers."""
         number = np.asarray(context)[:, 0]
         known = (number >= 0) & (number < self.people) & (number == np.floor(number))
         return np.where(known, number, NOBODY).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Check that the facts which privacy proofs need are provided by problems and outer agents.
+"""Check that problems and outer agents provide the facts that privacy proofs assume.
 
-See `dpbandit.privacy.premises` for the facts, and for who declares what.
+`dpbandit.privacy.premises` lists the facts, and who declares that a fact is needed or provided.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,11 +24,11 @@ from dpbandit.privacy.premises import (
     takes_own_coins,
 )
 
-_PAGE = "see 'Say what your proof needs' in docs/howto/agent.md"
+_PAGE = "see 'Say what your proof needs' in docs/howto/agent.md"  # end of the messages
 
 
 def provided(spec: Any) -> Facts:
-    """Return the facts that a problem provides about the rounds that it hands to an agent."""
+    """Return the facts that hold for the rounds that a problem passes to an agent."""
     facts = {Fact.CLOCK, Fact.PRESENCE, Fact.ONCE, Fact.AS_CHOSEN, Fact.WORLD}
     if spec.returning:
         facts = facts - {Fact.ONCE} | {Fact.PEOPLE}
@@ -47,14 +47,14 @@ def provided(spec: Any) -> Facts:
 
 @dataclass(frozen=True)
 class Held:
-    """A mechanism, or an agent's own memory, with the facts about the rounds that reach it."""
+    """A mechanism or an agent, with the facts that hold for the rounds that it receives."""
 
     thing: Any
-    """the mechanism or the agent"""
+    """mechanism or agent whose privacy proof may need the facts"""
     facts: Facts
-    """public facts about the rounds that reach it"""
+    """facts that hold for the rounds that it receives"""
     lost: Mapping[Fact, str]
-    """other facts, each with words that name who does not provide it"""
+    """facts that do not hold -> name of the environment or agent that fails to provide them"""
 
 
 class Premises:
@@ -64,7 +64,7 @@ class Premises:
         owner: class name of the config, for messages.
         agent: the running agent.
         spec: public facts of the problem that the agent was made for.
-        lost: facts that are not provided, whatever `spec` says, each with words that name by whom.
+        lost: facts that do not hold, whatever `spec` says -> name of who fails to provide them.
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class Premises:
                 self.known.add(held.thing)
 
     def __call__(self, mechanism: Mechanism) -> None:
-        """Check a mechanism made after the start, at its first call; raise `InputError` as `check`.
+        """Check a mechanism made after the start, at its first call, and raise as `check` does.
 
-        If it is found nowhere in the agent, its needs must be provided at every place in the agent.
+        If it is no part of the agent, its proof must hold with the facts that all parts have.
         """
         if mechanism in self.known:
             return
@@ -151,7 +151,7 @@ class Premises:
 def _inside(
     agent: Any, facts: Facts, lost: Mapping[Fact, str], around: tuple[Any, ...]
 ) -> Iterator[Held]:
-    """Yield mechanisms and memories of an agent and of agents inside it, with their facts."""
+    """Yield an agent, its mechanisms, and those of agents inside it, each with its facts."""
     name = type(agent).__name__
     no_cell = {**lost, Fact.CELL: f"{name}, which is not `blind`,"}
     as_chosen = Fact.AS_CHOSEN in facts
@@ -175,7 +175,7 @@ def _inside(
 
 
 def _held_by(agent: Any) -> Iterator[Any]:
-    """Yield mechanisms and agents reachable from an agent's attributes, without opening them."""
+    """Yield mechanisms and agents reachable from an agent's attributes, not those inside them."""
     opened, waiting = {id(agent)}, [part for _, part in parts_of(agent)]
     while waiting:
         item = waiting.pop()

@@ -45,7 +45,7 @@ def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floa
 
 
 def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
-    """Return `action` as whole numbers (R,) in [0, K); raise `InputError` for anything else."""
+    """Return `action` as integers (R,) in [0, K); raise `InputError` for anything else."""
     original = action
     if not (isinstance(action, np.ndarray) and action.dtype == np.int64):
         numbers = original = _numbers(action, replicas)
@@ -116,18 +116,18 @@ Masks: TypeAlias = Literal["none", "public", "user"]
 
 
 BOUND_SLACK = 1e-6
-"""Relative excess over a bound that is ignored, as contexts of norm 1 may come as float32."""
+"""Relative excess over a bound that is ignored, since float32 contexts of norm 1 are inexact."""
 
 
 class Step(NamedTuple):
-    """Outcome of one round; fields are arrays (R,)."""
+    """Outcome of one round, in arrays (R,)."""
 
     reward: Floats
     """observed reward, of the round `spec.delay` rounds ago"""
     expected: Floats
     """mean reward of the action just taken"""
     oracle: Floats
-    """mean reward of the best action for this context; 0 where regret is in hindsight"""
+    """mean reward of the best action for this context; 0 if regret is measured in hindsight"""
     regret: Floats
     """oracle - expected"""
     datum: Floats | None = None
@@ -136,22 +136,22 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Bound:
-    """Public bound of the sizes of one kind of array, `(R, *shape)` in a round."""
+    """Public bound on the contexts, data or rewards of a round, `(R, *shape)`."""
 
     array: Callable[[Floats, Step], Any]
     """function that picks the array from a round's context and step"""
     shape: tuple[int, ...]
     size: Callable[[Floats], Floats]
-    """map `(n, R, *shape)` -> (n, R) to sizes, which should be in [low, high]"""
+    """function from arrays `(n, R, *shape)` of n rounds to sizes (n, R), in [low, high] if valid"""
     low: float
     high: float
     kind: str
     """name of the bounded data for messages, such as rewards"""
     where: str
-    """place of data beyond the bound for messages, such as "outside [0, 1]" """
+    """words for data beyond the bound, for messages, such as "outside [0, 1]" """
     advice: str
     delayed: bool = True
-    """True if observed `spec.delay` rounds later, as rewards are; contexts are observed at once"""
+    """True for rewards, which are observed `spec.delay` rounds later; False for contexts"""
 
 
 def _contexts(context: Floats, step: Step) -> Floats:
@@ -163,7 +163,7 @@ def _rewards(context: Floats, step: Step) -> Floats:
 
 
 def _longest(order: float, contexts: Floats) -> Floats:
-    """Return the norms (n, R) of the longest rows of contexts (n, R, ..., d)."""
+    """Return the largest norm of a row of features in each context (n, R, ..., d), (n, R)."""
     lengths = norms(contexts, order)
     return lengths.reshape(*lengths.shape[:2], -1).max(axis=-1)
 
@@ -175,7 +175,7 @@ def datum_of(context: Floats, step: Step) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """Public facts of a problem; a user's round is all that is private."""
+    """Public facts of a problem; only the users' rounds are private."""
 
     horizon: int
     """number T of rounds"""
@@ -184,27 +184,27 @@ class Spec:
     delay: int = 0
     """rounds until a reward is observed; the last `delay` rewards never are"""
     most_outside: float = MOST_OUTSIDE
-    """share of contexts, and of rewards, that may lie outside their bounds, to which agents clip"""
+    """share of contexts, and of rewards, that may lie outside their bounds; agents clip them"""
     reward_unit: str = "reward"
     """unit of rewards, for axes of plots"""
     masks: Masks = "none"
-    """owner of masks of available actions, "none", a "public" schedule, or the "user", whose mask
-    is then part of her round"""
+    """owner of masks of available actions, "none" (all are available), a "public" schedule, or the
+    "user", whose mask is then private"""
     kind: ClassVar[str] = "any problem"
     may_be_masked: ClassVar[bool] = False
     """True if actions are numbered and may be unavailable in a round"""
     visited_as: ClassVar[str] = ""
-    """kind of problem, as in `measured_as`, if people return for its rounds; "" if they cannot"""
+    """value of `measured_as` if people return for rounds of this spec; "" if they cannot"""
     nouns: ClassVar[tuple[str, str]] = ("rounds", "action")
-    """words for rounds, or for the users who come, and for an action"""
+    """words for rounds (or users) and for an action in messages"""
     priced: ClassVar[bool] = False
-    """True if actions are places on a list of prices whose margins are known"""
+    """True if actions are indices in a list of prices whose margins are known"""
     sells: ClassVar[bool] = False
-    """True if a reward is units sold times a margin that is a public function of the context"""
+    """True if a reward is the number of units sold times a margin that the context determines"""
     returning: ClassVar[bool] = False
-    """True if a person may come several times, as `visits` says"""
+    """True if a person may come several times, up to the limit in `visits`"""
     covers: ClassVar[frozenset[Covered]] = LATER_ACTIONS
-    """actions that privacy covers; a user's own action may fit her own context"""
+    """actions that privacy covers; a user's own action may depend on her context"""
     in_hindsight: ClassVar[bool] = False
     """True if regret is measured against the best fixed action, not round by round"""
 
@@ -224,7 +224,7 @@ class Spec:
 
     @property
     def measured_as(self) -> str:
-        """Kind of problem in the table of measured answers."""
+        """Kind of problem in the table of agents measured on the suite."""
         return "other"
 
     @property
@@ -234,7 +234,7 @@ class Spec:
 
     @property
     def n_arms(self) -> int | None:
-        """Number K of arms of which only the chosen one answers; None for other actions."""
+        """Number of arms, of which only the chosen one gives feedback; None for other actions."""
         return None
 
     @property
@@ -244,7 +244,7 @@ class Spec:
 
     @property
     def domain(self) -> Domain | None:
-        """Convex set whose points are actions; None where actions are not points."""
+        """Convex set whose points are the actions; None if actions are not points."""
         return None
 
     @property
@@ -259,17 +259,17 @@ class Spec:
 
     @property
     def datum_shape(self) -> tuple[int, ...] | None:
-        """Shape of one replica's feedback in place of the reward; None if that is observed."""
+        """Shape of one replica's feedback, if it is not the reward; None if it is."""
         return None
 
     @property
     def feedback_name(self) -> str | None:
-        """Key of `info` for feedback other than a reward; None without such feedback."""
+        """Key in Gymnasium's `info` of feedback other than a reward; None if there is none."""
         return None
 
     @property
     def full_information(self) -> bool:
-        """True if a user's whole datum is observed, and is the next context."""
+        """True if a user's complete datum is observed; it is then the next round's context."""
         return self.datum_shape is not None and self.feedback_name is None
 
     @property
@@ -290,12 +290,12 @@ class Spec:
 
     @property
     def default_action(self) -> Any:
-        """Action of a player who does not choose."""
+        """Action that is played if a player makes no choice."""
         raise NotImplementedError
 
     @property
     def answers(self) -> tuple[float, ...]:
-        """Extreme answers that a user may give to an action."""
+        """Smallest and largest feedback that a user may give to an action."""
         return (self.reward_low, self.reward_high)
 
     def validate(self, action: Any, replicas: int) -> AnyArray:
@@ -305,12 +305,12 @@ class Spec:
     def uniform(self, streams: Streams) -> Callable[[], AnyArray]:
         """Return a function that draws uniformly random actions (R, ...) at each call.
 
-        Where actions come and go, it takes a `mask=` and draws from the allowed ones.
+        If actions may be unavailable, it takes a `mask=` and draws from the available ones.
         """
         raise NotImplementedError
 
     def stand_in(self, action: AnyArray, mask: Bools, random: AnyArray) -> AnyArray:
-        """Replace parts of `action` (R, ...) that a mask (R, K) forbids by those of `random`."""
+        """Replace parts of `action` (R, ...) that `mask` (R, K) forbids by parts of `random`."""
         raise NotImplementedError
 
     def action_space(self) -> gym.Space[Any]:
@@ -318,7 +318,7 @@ class Spec:
         raise NotImplementedError
 
     def observation_space(self) -> gym.Space[Any]:
-        """Return one replica's space of contexts: coordinates within their bounds, float64."""
+        """Return one replica's Gymnasium space of contexts, with bounded float64 coordinates."""
         raise NotImplementedError
 
     def bounds(self) -> list[Bound]:
@@ -330,15 +330,15 @@ class Spec:
         return [Bound(_rewards, (), np.positive, low - slack, high + slack, *words)]
 
     def with_few_people(self) -> Self:
-        """Return the spec with at most `horizon` + 1 people; unchanged where nobody returns."""
+        """Return the spec with at most `horizon` + 1 people; unchanged if people cannot return."""
         return self
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
-        """Return the allowed action (R, ...) nearest to a sample of `action_space`."""
+        """Turn a sample of `action_space` into an allowed action (R, ...), as near as possible."""
         return action
 
     def answer_to(self, potential: Floats, action: AnyArray) -> Floats:
-        """Select the answers to `action` (R, ...) from potential answers (R, K, ...)."""
+        """Select the feedback to `action` (R, ...) from that to all K actions, (R, K, ...)."""
         return potential[:, 0]
 
 
@@ -346,7 +346,7 @@ class Spec:
 class BanditSpec(Spec):
     """Public facts of a contextual bandit.
 
-    A round's datum is the user's context and her potential answer to every action. Contexts
+    A round's datum is the user's context and her potential feedback to every action. Contexts
     have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
     """
 
@@ -375,18 +375,18 @@ class BanditSpec(Spec):
 
     @property
     def context_norm(self) -> float:
-        """Bound on the Euclidean norm of a context (of each arm's row, where arms have rows)."""
+        """Bound on the Euclidean norm of a context, or of each arm's row of it."""
         growth = self.dim**0.5 if self.context_order == np.inf else 1.0
         return self.context_bound * growth
 
     @property
     def half_range(self) -> float:
-        """Half the range of rewards, their sub-Gaussian scale by Hoeffding's lemma."""
+        """Half the width of the range of rewards, their sub-Gaussian scale by Hoeffding's lemma."""
         return (self.reward_high - self.reward_low) / 2
 
     @property
     def parameter_norm(self) -> float:
-        """Largest Euclidean norm of a theta whose x . theta is a reward for every context x."""
+        """Bound on the norm of a theta whose x . theta is within the rewards for all contexts x."""
         growth = self.dim**0.5 if self.context_order == 1 else 1.0
         return growth * self.reward_bound / self.context_bound
 
@@ -406,17 +406,17 @@ class BanditSpec(Spec):
 
 
 class Numbered:
-    """Mixin of specs whose actions are numbers in [0, `n_actions`): arms, experts."""
+    """Mixin of specs whose actions are integers in [0, `n_actions`), such as arms or experts."""
 
     n_actions: int
 
     @property
     def default_action(self) -> int:
-        """Action 0, that of a player who does not choose."""
+        """Action 0, which is played if a player makes no choice."""
         return 0
 
     def validate(self, action: Any, replicas: int) -> Ints:
-        """Return `action` as whole numbers (R,) in [0, K); raise `InputError` if it is not."""
+        """Return `action` as integers (R,) in [0, K); raise `InputError` if it is none such."""
         return arms_in_range(action, replicas, self.n_actions)
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
@@ -430,7 +430,7 @@ class Numbered:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextualSpec(Numbered, BanditSpec):
-    """Finitely many arms. Context (R, d), or (R, K, d) when the arms share one parameter."""
+    """Finitely many arms; contexts are (R, d), or (R, K, d) if all arms share one parameter."""
 
     kind: ClassVar[str] = "finitely many arms"
     visited_as: ClassVar[str] = "people"
@@ -438,11 +438,11 @@ class ContextualSpec(Numbered, BanditSpec):
     may_be_masked: ClassVar[bool] = True
     n_actions: int
     constant_context: ClassVar[bool] = False
-    """True if every context is 1 in all coordinates, and so says nothing of its user"""
+    """True if every context is 1 in all coordinates, and so reveals nothing about its user"""
     shared: bool = False
     """True if all arms share one parameter, each with its own row of features"""
     link: str = "identity"
-    """link in the mean reward link(x . theta), identity, logistic, probit, poisson or other"""
+    """link of the mean reward, link(x . theta), identity, logistic, probit, poisson or other"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -478,7 +478,7 @@ class ContextualSpec(Numbered, BanditSpec):
         return potential[rows(len(action)), action]
 
     def with_features(self, dim: int) -> "ContextualSpec":
-        """Return arms with contexts of `dim` new features, no longer than 1, and no extra facts."""
+        """Return a `ContextualSpec` of these arms with `dim` new features, of norm at most 1."""
         values = {one.name: getattr(self, one.name) for one in fields(ContextualSpec)}
         values |= {"dim": dim, "context_bound": 1.0, "context_order": 2}
         return ContextualSpec(**values)
@@ -507,7 +507,7 @@ def _distance_from_1(contexts: Floats) -> Floats:
 class PriceListSpec(ContextualSpec):
     """Arms that are prices: the reward of a sale is the margin, price - unit cost, else it is 0.
 
-    An agent may ignore that and treat prices as unrelated arms; one that uses it learns demand.
+    An agent may treat prices as unrelated arms, or use the margins and learn only the demand.
     """
 
     kind: ClassVar[str] = "a list of prices"
@@ -519,7 +519,7 @@ class PriceListSpec(ContextualSpec):
     unit_cost: float = 0.0
     """cost of a unit in dollars, below every price"""
     followed: bool = False
-    """True if customers' answers depend on the prices of earlier customers"""
+    """True if customers' purchases depend on the prices of earlier customers"""
 
     @property
     def measured_as(self) -> str:
@@ -546,7 +546,7 @@ class PriceListSpec(ContextualSpec):
 
     @property
     def margins(self) -> Floats:
-        """Dollars earned by a sale at each price, (K,)."""
+        """Margin in dollars of a sale at each price, (K,)."""
         return np.array(self.prices) - self.unit_cost
 
     def with_features(self, dim: int) -> Self:
@@ -564,16 +564,16 @@ class PriceListSpec(ContextualSpec):
         return 1
 
     def margins_at(self, context: Floats) -> Floats:
-        """Return dollars earned by a unit sold, contexts (..., d) -> (..., K), here all equal."""
+        """Return each arm's dollars per unit, (..., K), the same for all contexts (..., d)."""
         return np.tile(self.margins, (*context.shape[:-1], 1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PremiumSpec(ContextualSpec):
-    """Arms that are premiums over a price in the context; the reward is margin x units sold.
+    """Arms that are premiums on a base price in the context; the reward is margin x units sold.
 
     The margin of a unit is premium + x . `base_margin`, a public function of the context x. An
-    agent may ignore that and treat premiums as unrelated arms, or learn demand as on a price list.
+    agent may treat premiums as unrelated arms, or use the margins and learn only the demand.
     """
 
     sells: ClassVar[bool] = True
@@ -607,7 +607,7 @@ class PremiumSpec(ContextualSpec):
         return self.premiums
 
     def margins_at(self, context: Floats) -> Floats:
-        """Return dollars earned by a unit sold, contexts (..., d) -> (..., K), >= `least_margin`.
+        """Return each arm's margin per unit for contexts (..., d): (..., K), >= `least_margin`.
 
         Contexts are clipped to their public bound first; those with NaN count as zeros.
         """
@@ -617,7 +617,7 @@ class PremiumSpec(ContextualSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PriceSpec(BanditSpec):
-    """Public facts of a problem whose action is a price in [low, high]. Context (R, d)."""
+    """Public facts of a problem whose action is a price in [low, high]; contexts are (R, d)."""
 
     nouns: ClassVar[tuple[str, str]] = ("customers", "price")
     low: float
@@ -650,7 +650,7 @@ SpecT = TypeVar("SpecT", bound=Spec)
 
 
 def check_mask(spec: Spec, mask: Any, replicas: int) -> None:
-    """Raise `InputError` unless a mask is of truth values (R, K) and allows enough actions."""
+    """Raise `InputError` unless a mask is boolean, (R, K), and allows enough actions."""
     size, least = spec.mask_size
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
         raise InputError(f"Expected masks to be arrays of truth values, got {abbrev(mask)}.")
@@ -663,7 +663,7 @@ def check_mask(spec: Spec, mask: Any, replicas: int) -> None:
 
 
 def check_available(action: AnyArray, mask: Bools) -> None:
-    """Raise `InputError` unless masks (..., K) allow these arms (...), or lists' items (..., m)."""
+    """Raise `InputError` unless masks (..., K) allow these arms (...) or lists of m, (..., m)."""
     places = action.reshape(*mask.shape[:-1], -1)
     there = np.take_along_axis(mask, places, axis=-1)
     if not there.all():
@@ -686,7 +686,7 @@ def fits(config: object, spec: Spec, kind: type[SpecT], *, shared: bool = False)
     """Return `spec`; raise `InputError` unless it is of the kind that the config's agent plays.
 
     Arms with a row of features each, contexts (K, d), are another kind than arms with one context
-    of the user, (d,): with `shared` an agent plays both.
+    (d,) of the user; an agent plays both if `shared` is True.
     """
     if isinstance(spec, kind):
         if not shared and getattr(spec, "shared", False):

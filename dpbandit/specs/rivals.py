@@ -1,4 +1,4 @@
-"""Specs of prices to which each customer responds by coefficients of her own."""
+"""Specs of pricing problems in which each customer has her own demand coefficients."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -16,7 +16,7 @@ _MAX_LOG_SLOPE = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class TastesSpec(PriceListSpec):
-    """Prices of one offer; a customer buys by a logit whose coefficients theta are her own."""
+    """Prices of one offer; each customer buys by a logit model with her own coefficients theta."""
 
     visited_as: ClassVar[str] = "prices for people"
     survey: Prior
@@ -46,36 +46,36 @@ class TastesSpec(PriceListSpec):
         )
 
     def seen(self, context: Floats) -> Floats:
-        """Return the features that `leads` takes, from contexts `(..., dim)`."""
+        """Return the features of contexts `(..., dim)` in the form in which `leads` takes them."""
         raise NotImplementedError
 
     def held(self, theta: Floats) -> Floats:
-        """Return the parameters that `leads` takes, from theta `(..., M, D)`."""
+        """Return M samples of theta, `(..., M, D)`, in the form in which `leads` takes them."""
         return theta
 
     def leads(self, held: Floats, seen: Floats) -> tuple[Floats, Floats]:
-        """Return the logit of a sale at price 0, and its slope in the price, both `(..., M)`.
+        """Return the logit of a sale at price 0 and its slope in the price for M samples of theta.
 
-        The arguments are results of the methods `held` and `seen`.
+        The arguments are results of the methods `held` and `seen`; both results are `(..., M)`.
         """
         raise NotImplementedError
 
     def sales(self, theta: Floats, seen: Floats) -> Floats:
-        """Return P(sale) at each price, `(..., M, K)`, for theta `(..., M, D)`."""
+        """Return P(sale) at each of K prices, `(..., M, K)`, for M samples theta `(..., M, D)`."""
         ahead, slope = self.leads(self.held(theta), seen)
         return np.asarray(expit(ahead[..., None] + slope[..., None] * np.array(self.prices)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnLogitSpec(TastesSpec):
-    """Prices for customers with known features x; F = (1, x), and G = F or (1,).
+    """Prices for customers with known features x, who buy by their own logit coefficients.
 
-    A customer has theta = (a, b), and with the logistic function s and prices q that are -1 and 1
-    at the ends of a public range::
+    A customer has coefficients theta = (a, b). With the logistic function s, F = (1, x), G = F or
+    (1,), and prices q scaled to be -1 and 1 at the ends of the public `price_range`::
 
         P(she buys at price q) = s(F . a - exp(G . b) q)
 
-    Context (R, dim): F / sqrt(dim).
+    The context is F / sqrt(dim), (R, dim).
     """
 
     kind: ClassVar[str] = "prices and a customer's own logit"
@@ -103,29 +103,30 @@ class OwnLogitSpec(TastesSpec):
 
 
 def _scalar_products(theta: Floats, seen: Floats) -> Floats:
-    """Return scalar products `(..., M)` of theta `(..., M, k)` and features `(..., k)`."""
+    """Return scalar products of M vectors, `(..., M, k)`, and features `(..., k)`."""
     return np.asarray((theta @ seen[..., None])[..., 0])
 
 
 @dataclass(frozen=True, kw_only=True)
 class RivalsSpec(TastesSpec):
-    """Prices of one offer beside J public offers of rivals, of which a customer takes one.
+    """Prices of our offer beside J public offers of rivals; a customer takes one of all.
 
-    An offer is a row of D numbers, attributes and its price last. A customer has theta in R^D, and
-    with the logistic function s and u_j = row_j . (theta_1, .., theta_D-1, -exp(theta_D))::
+    An offer is a row of D numbers, its attributes and then its price. A customer has D coefficients
+    theta, and the utility u_j = row_j . (theta_1, .., theta_D-1, -exp(theta_D)) of offer j; with
+    our utility u_k at price k and the logistic function s::
 
         P(she takes ours at price k) = s(u_k - log sum_j exp(u_j))
 
-    Context (R, 1 + J D): 1, then the rows of the rivals over `largest`, all over sqrt(1 + J D).
+    The context (R, 1 + J D) is 1 and the rivals' rows divided by `largest`, all / sqrt(1 + J D).
     """
 
     kind: ClassVar[str] = "prices beside those of rivals"
     rivals: int
-    """number J of rivals"""
+    """number of rivals"""
     offer: tuple[float, ...]
-    """the D - 1 attributes of our offer"""
+    """attributes of our offer"""
     largest: tuple[float, ...]
-    """largest size of each attribute and of rivals' prices, D numbers > 0"""
+    """largest absolute value of each attribute, and last of the rivals' prices, all > 0"""
     dim: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -144,13 +145,13 @@ class RivalsSpec(TastesSpec):
         super().__post_init__()
 
     def context_of(self, offers: Floats) -> Floats:
-        """Return contexts `(..., dim)` of rivals' offers `(..., J, D)`."""
+        """Return contexts `(..., dim)` of rivals' offers, `(..., rivals, attributes and price)`."""
         scaled = (offers / self.largest).reshape(*offers.shape[:-2], -1)
         one = np.ones((*scaled.shape[:-1], 1))
         return np.concatenate([one, scaled], axis=-1) / np.sqrt(self.dim)
 
     def offers(self, context: Floats) -> Floats:
-        """Return rivals' offers `(..., J, D)` of contexts `(..., dim)`, inverting `context_of`."""
+        """Return the rivals' offers in contexts `(..., dim)`, inverting `context_of`."""
         rows = context[..., 1:] * np.sqrt(self.dim)
         return rows.reshape(*rows.shape[:-1], self.rivals, -1) * self.largest
 
