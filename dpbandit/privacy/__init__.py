@@ -70,7 +70,7 @@ if _TYPE_CHECKING:
     from dpbandit.privacy.spends import GaussianSpend as GaussianSpend, Parallel as Parallel
     from dpbandit.privacy.vertices import NoisyVertex as NoisyVertex
 
-_EXPORTS = {
+_EXPORTS = {  # module -> names that are imported from it at first use
     "batches": "BatchSum LocalValues",
     "calibrated": "Target certified_sum exact_prefix_sum",
     "certificate": "Certificate",

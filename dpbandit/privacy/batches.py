@@ -1,13 +1,14 @@
-"""Noisy sums of batches, sums released by counts, noisy single values, and trees that restart.
+"""Noisy sums over batches and over cells, noisy single values, and running sums that restart.
 
 **Gradient estimates from one value a round.**
 Flaxman, Kalai and McMahan, "Online convex optimization in the bandit setting: gradient descent
-without a gradient", SODA 2005. With u uniform on the unit sphere of a k-dimensional space::
+without a gradient", SODA 2005. For a loss f on k-dimensional space, zeta > 0 and u uniform on the
+unit sphere::
 
     g = (k / zeta) f(x + zeta u) u        has mean   grad E f(x + zeta v),  v uniform in the ball,
 
-so one number f(x + zeta u) is all that is private about a round. The direction u and the point x
-are the agent's own: drawn apart from all data, or made of releases.
+so the only private number of a round is f(x + zeta u). The agent draws the direction u
+independently of all data and computes the point x from releases.
 """
 
 import sys
@@ -52,13 +53,13 @@ class BatchSum(Mechanism):
         bound: l_order norm to which vectors are clipped.
         order: order of the norm.
         users: n, the number of vectors.
-        noise: draws the noise of the sum, (R, dim).
+        noise: function that draws the noise of the sum, (R, dim).
         spend: privacy cost of that noise for one user.
 
     Guarantee:
         Replacing a user moves the sum by at most 2 `bound` in l_order, whatever is fed; `spend` is
-        the privacy cost of that movement under the noise. Batches of other users are other
-        mechanisms: a user pays for her own batch alone (parallel composition).
+        the privacy cost of that change under the noise. Each batch has a mechanism of its own, so a
+        user's cost is that of her batch alone (parallel composition).
 
     >>> from dpbandit.privacy.spends import GaussianSpend
     >>> total = BatchSum(1, 2.0, users=2, noise=lambda: 0.5, spend=GaussianSpend(1.0, "a batch"))
@@ -105,7 +106,7 @@ class BatchSum(Mechanism):
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the mu of Gaussian noise that meets the target, or 0 where Laplace noise is smaller.
+    """Return the mu of Gaussian noise for an (epsilon, delta), or 0 if Laplace noise is smaller.
 
     >>> gaussian_mu(1.0, 1e-5), round(gaussian_mu(0.5, 0.3), 3)
     (0.0, 1.155)
@@ -115,7 +116,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 class CountedSums(Mechanism):
-    """Sums of K cells; a cell is released with fresh noise, and emptied, when the caller says so::
+    """Sums of K cells; at the caller's request a cell is released with fresh noise and set to 0::
 
         call(value (R,), cell (R,), at_release (R, K) bool) -> (R, K), 0 where nothing is released
 
@@ -134,9 +135,10 @@ class CountedSums(Mechanism):
         density of all releases is a product over releases in time. Let two streams differ in round
         t. Up to then all factors agree; round t is in one pending sum at most, that of its cell,
         and this sum is released once at most: there the factors differ by exp(epsilon `|x - x'|`)
-        <= e^epsilon (a Gaussian one is moved by mu standard deviations at most). While releases
-        agree all later rules, counts and cells agree, so that every other sum adds the same rounds.
-        A rule that looks at a pending sum itself is not covered, and not private.
+        <= e^epsilon for shares x and x' (a Gaussian release moves by at most mu standard
+        deviations). While releases agree all later rules, counts and cells agree, so that every
+        other sum adds the same rounds. A rule that looks at a pending sum itself is not covered,
+        and not private.
 
     >>> sums = CountedSums(Streams([0]), 2, low=0, high=2, epsilon=inf, uses=9)
     >>> zero, at_release = np.array([0]), np.array([[True, False]])
@@ -192,12 +194,12 @@ class CountedSums(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class OnePointEstimates:
-    """Sum of one-point gradient estimates (k / zeta) (clip(y, low, high) - offset) u, length k.
+    """Sum of gradient estimates (k / zeta) (clip(y, low, high) - offset) u of values y, `|u|` = 1.
 
     Guarantee:
         Replacing one user moves the sum by at most (high - low) k / zeta in L2, the offset being
         public, because `|u| = 1`. The norm of u is not checked: u is the agent's own public draw,
-        and no user has a hand in it. Values that are no numbers become `low`.
+        and no user has a hand in it. Non-finite values become `low`.
     """
 
     # "u is the agent's own public draw, and no user has a hand in it"
@@ -229,7 +231,7 @@ class OnePointEstimates:
 
     @property
     def bound(self) -> float:
-        """Largest norm of an estimate, M k / zeta with M the largest `|value - offset|`."""
+        """Largest norm of an estimate, `dim` / `zeta` times the largest `|value - offset|`."""
         return largest(self.low, self.high, self.offset) * self.dim / self.zeta
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -238,7 +240,7 @@ class OnePointEstimates:
         return self.estimate(clip_range(y, self.low, self.high) - self.offset, u)
 
     def estimate(self, values: Floats, u: Floats) -> Floats:
-        """Return (k / zeta) times the sum of values (n, R) times directions (n, R, k), (R, k)."""
+        """Return `dim` / `zeta` times the sum of n values (n, R) times directions (n, R, k)."""
         # contiguous and replica by replica, so that R is not in the arithmetic
         by_replica = np.ascontiguousarray(u.transpose(1, 0, 2), dtype=np.float64)
         summed: Floats = np.vecmat(np.ascontiguousarray(values.T), by_replica)
@@ -246,7 +248,7 @@ class OnePointEstimates:
 
 
 class LocalValues(Mechanism):
-    """Locally private values, each released once with its own noise; no server is trusted::
+    """Locally private values y, each released once with its own noise; no server is trusted::
 
         release clip(y, low, high) - offset + noise,       noise Laplace(s W) or N(0, s^2 W^2)
 
@@ -301,10 +303,10 @@ class LocalValues(Mechanism):
 
 
 class LocalSums:
-    """Prefix sums of one-point estimates from locally private values, by post-processing alone.
+    """Prefix sums of gradient estimates from locally private values, computed by post-processing.
 
-    A call takes a value (R,) and its direction (R, k), as `PrefixSum` does, and returns the sum of
-    all estimates so far after every `refresh_every` rounds, else None.
+    A call takes a value (R,) and its direction (R, k), a unit vector, and returns the sum of all
+    estimates so far after every `refresh_every` rounds, else None, as `PrefixSum` does.
     """
 
     def __init__(
@@ -319,11 +321,11 @@ class LocalSums:
 
     @property
     def spend(self) -> Spend:
-        """Cost of all releases, that of the noisy values."""
+        """Privacy cost of all releases, equal to that of the noisy values."""
         return self._values.spend
 
     def __call__(self, y: Floats, u: Floats) -> Floats | None:
-        """Add values (R,) with directions (R, k); return the sum (R, k) at a batch's end."""
+        """Add values (R,) with unit vectors (R, k); return the sum (R, k) at a batch's end."""
         release = cast(Floats, self._values(y))  # every call releases
         if not self._released.size:
             self._released = np.zeros((self._every, *release.shape))
@@ -338,7 +340,7 @@ class LocalSums:
 
 
 def largest(low: float, high: float, offset: float) -> float:
-    """Return M, the largest `|value - offset|` of values in [low, high]."""
+    """Return the largest `|value - offset|` of values in [low, high]."""
     return max(abs(low - offset), abs(high - offset))
 
 
@@ -355,34 +357,34 @@ class RestartingTrees(Mechanism):
     """Noisy running sums of the losses of B chosen experts, restarted per replica.
 
     One binary tree for each chosen expert, in Fenwick form (`prefix_sums.Tree`). Time s counts the
-    rounds since the replica's restart: 1 in the first one, 2 in the next. With lowbit(s) = s & -s::
+    rounds since the replica's restart, from 1 on. The sum's noise is, lowbit(s) = s & -s::
 
         N_s = z_s + N_{s - lowbit(s)},       z_s the round's fresh noise;
 
         call(losses (R, d), chosen (R, B), restart (R,) bool) -> sums (R, B)
 
-    `chosen` holds indices of experts; -1 is no expert, with loss 0. The call of the last round
-    returns None, for no action follows.
+    `chosen` holds indices of the d experts; -1 is no expert, with loss 0. The last round's call
+    returns None, as no action follows.
 
     Guarantee:
         If chosen and restart are public or functions of earlier releases (and of coins that know no
         data), and chosen changes at restarts only, then all releases together cost `spend` for
         replacing one round's losses. *Proof.* Given the releases before it, the round's B losses
-        are all that differs: every other round feeds the same numbers to the same places. They
-        enter the sums of one segment, between two restarts, in one leaf of its tree. A leaf is in
-        at most h = bit_length(T - 1) nodes, as no segment has more than T - 1 leaves that are
-        released; all noises z are fresh, so these are h releases of B numbers, each moved by high -
-        low at most: B h Laplace mechanisms, or one Gaussian mechanism moved by sqrt(B h) (high -
-        low). Other segments, and whatever is chosen for them, are functions of those releases.
-        Adaptively chosen losses change nothing: a triangular change of variables.
+        are all that differs: every other round adds the same losses to the same sums. They enter
+        the sums of one segment, between two restarts, in one leaf of its tree. A leaf is in at most
+        h = bit_length(T - 1) nodes, as no segment has more than T - 1 leaves that are released; all
+        noises z are fresh, so these are h releases of B numbers, each moved by high - low at most:
+        B h Laplace mechanisms, or one Gaussian mechanism moved by sqrt(B h) (high - low). Other
+        segments and their chosen experts are functions of those releases. The proof holds for
+        adaptively chosen losses too, by a triangular change of variables.
 
     Args:
         streams: the random streams of the replicas.
         name: the call site of the noise.
-        width: B, experts at a time.
+        width: B, number of experts that are chosen at a time.
         law: law of a node's noise.
         scale: standard deviation or Laplace scale of a node's noise; 0 adds none.
-        horizon: T, calls that will be made.
+        horizon: T, number of calls.
         low, high: losses are clipped to this range, non-finite ones become `low`.
 
     >>> trees = RestartingTrees(Streams([0]), "t", width=1, law="laplace", scale=0.0, horizon=5)
@@ -454,5 +456,5 @@ class RestartingTrees(Mechanism):
 
 
 def _level(s: Ints) -> Ints:
-    """Return the index of the lowest set bit of s, and 0 for s = 0."""
+    """Return the index of the lowest set bit of each integer s, and 0 for s = 0."""
     return np.maximum(np.frexp((s & -s).astype(float))[1] - 1, 0).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Private sums of bits, hidden among fair coins or flipped, for aggregation and shuffling."""
+"""Sums of bits, made private by fair coins or flips, for secure aggregation and shuffling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,12 +33,13 @@ from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend, largest_epsi
 
 @dataclass(frozen=True, kw_only=True)
 class SignBits:
-    """Sum of sign(r - centre) sign(x) in the block of the arm played, 0 in all others.
+    """Sum of sign(reward - centre) sign(context) in the block of the arm played, 0 in all others.
 
-    An entry is also 0 where x is 0, where r equals the centre, and where either is not finite: a
-    device then has no bit to send and sends a fair coin instead.
+    A sign is 0 where its argument is 0 or not finite: a device then has no bit to send, and sends a
+    fair coin instead.
 
-    **Sensitivity.** 2 sqrt(d): d signs against their opposites (of two different arms: sqrt(2 d)).
+    **Sensitivity.** 2 sqrt(d), for d signs against their opposites (for two different arms sqrt(2
+    d)).
     """
 
     # "d signs against their opposites"
@@ -49,7 +50,7 @@ class SignBits:
     dim: int
     """d, the length of a context"""
     centre: float = 0.0
-    """public reward level compared with, such as the middle of the reward range"""
+    """public level with which rewards are compared, such as the middle of their range"""
     units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -75,14 +76,14 @@ class SignBits:
 
 
 Cover: TypeAlias = Literal["coins", "flips"]
-COVERS: tuple[Cover, ...] = ("coins", "flips")
+COVERS: tuple[Cover, ...] = ("coins", "flips")  # ways to hide bits, see `BitSum`
 _DEVICES_RATIO = 1.2
 """Ratio of neighbouring device counts for which a flip probability is searched; a count between two
 of them is rounded down, which is safe and saves searches"""
 
 
 class BitSum(Mechanism):
-    """Private sum of bits over each batch of n devices, q in {-1, 1}^(blocks x d) by `SignBits`::
+    """Private sum of `SignBits` over each batch of n devices, with d bits for every block::
 
         coins   every device sends its bits, and its share of N fair coins for every coordinate
         flips   every device flips each bit with probability p: randomised response
@@ -96,8 +97,8 @@ class BitSum(Mechanism):
         (`BitSpend`). A fraction h of the devices is honest and stays. "coins": each device sends
         ceil(N / (h n)) coins, so that honest devices send N (with h = 1, N in all); a shuffler that
         colludes with the server sees true bits: there is no local guarantee at all. "flips": p is
-        least such that the flips of the other h n - 1 honest devices hide hers, and each message
-        keeps a local guarantee, pure d log((1 - p) / p), whoever colludes.
+        least such that the flips of the other h n - 1 honest devices hide hers, and a user's
+        messages are locally d log((1 - p) / p)-DP, whoever colludes.
     """
 
     # "her bits are in one batch"
@@ -194,20 +195,20 @@ def _rounded(devices: int) -> int:
 
 
 _CELLS_PER_STDDEV = 1000
-"""Grid cells per standard deviation of the privacy loss of one bit, about"""
+"""Approximate number of grid cells per standard deviation of the privacy loss of one bit"""
 _STDDEVS = 20.0
-"""Standard deviations of a count that are kept; mass beyond, below 1e-80, is an infinite loss"""
+"""Standard deviations about the mean count; mass outside, below 1e-80, is infinite loss"""
 _MAX_COUNTS = 400
-"""Most counts of coins that are evaluated; a count between two of them is rounded down"""
+"""Largest number of counts of coins that are evaluated; counts in between are rounded down"""
 _MASS_MARGIN = 1 + 1e-11
-"""Factor that covers the rounding errors of probability masses"""
+"""Factor by which probability masses are raised to cover their rounding errors"""
 _MAX_COINS, _MIN_FLIP, _FLIP_PRECISION, _CACHED_TARGETS = 10**9, 1e-300, 1e-4, 1024
 _OMITTED_MASS = 1e-70
-"""Mass omitted beyond `_STDDEVS`; no smaller delta can be certified by counts"""
+"""Least delta that counts can certify, as counts beyond `_STDDEVS` are left out"""
 
 
 class _Pair(NamedTuple):
-    """Law of one privacy loss: atoms, and the mass of an infinite loss."""
+    """Law of a privacy loss: finite losses, their masses, and the mass of an infinite loss."""
 
     losses: Floats
     masses: Floats
@@ -216,10 +217,10 @@ class _Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class BitSpend:
-    """Cost of `bits` bits of a person, each among B ~ Bin(coins, chance) fair coins, B public.
+    """Cost of `bits` bits of a person, each hidden among B ~ Bin(coins, chance) coins, B public.
 
     Guarantee:
-        The privacy loss is exact and rounded up; pure DP with bits x log((1 - flip) / flip).
+        The privacy loss is exact, rounded up; pure epsilon is bits x log((1 - flip) / flip).
 
     >>> spend = BitSpend.among_coins(558, bits=10)
     >>> spend.delta(1.0) <= 1e-5 < BitSpend.among_coins(557, bits=10).delta(1.0)
@@ -227,15 +228,15 @@ class BitSpend:
     """
 
     bits: int
-    """d, bits of one person"""
+    """number of bits of one person"""
     coins: int
-    """number of coins of others, each thrown with probability `chance`"""
+    """number of fair coins of other users, each thrown with probability `chance`"""
     chance: float = 1.0
     """probability with which each of the coins is thrown"""
     flip: float = 0.0
-    """probability p with which a person flips her own bit"""
+    """probability with which a person flips her own bit"""
     arms: bool = False
-    """True if people may play different arms"""
+    """True if neighbours may have played different arms"""
     note: str = "bits among fair coins"
     mu: ClassVar[float | None] = None
 
@@ -248,7 +249,7 @@ class BitSpend:
 
     @classmethod
     def among_coins(cls, coins: int, *, bits: int, arms: bool = False) -> Self:
-        """Return the spend of unflipped bits among `coins` fair coins of others."""
+        """Return the spend of unflipped bits, each among `coins` fair coins of other users."""
         return cls(bits, coins, arms=arms, note=f"{bits} bits, each among {coins} fair coins")
 
     @classmethod
@@ -318,8 +319,8 @@ class BitSpend:
 
     @cached_property
     def _worlds(self) -> tuple[Floats, Floats, float]:
-        """Masses of (number of coins, heads) with B + 1 fair coins, their factors where one coin is
-        her bit, a one, and the omitted mass."""
+        """Masses of (B, heads) with B + 1 fair coins, their factors if one of these coins is
+        replaced by the user's bit, a one, and the omitted mass."""
         from scipy.stats import binom  # takes as long to import as all else together
 
         numbers, weights, lost = _numbers(self.coins, self.chance)
@@ -335,7 +336,7 @@ class BitSpend:
 
 
 def _numbers(coins: int, chance: float) -> tuple[Ints, Floats, float]:
-    """Return counts of coins, at most `_MAX_COUNTS`, their probabilities and the omitted mass."""
+    """Return at most `_MAX_COUNTS` numbers of coins, their probabilities and the omitted mass."""
     from scipy.stats import binom
 
     if chance == 1:
@@ -358,7 +359,7 @@ def _loss_pair(masses: Floats, one: Floats, other: Floats, lost: float) -> _Pair
 
 @lru_cache(maxsize=_CACHED_TARGETS)
 def least_coins(*, bits: int, arms: bool, epsilon: float, delta: float) -> int:
-    """Return the least number of fair coins that meets the target; 0 for epsilon = inf.
+    """Return the least number of fair coins that is (epsilon, delta)-DP; 0 for epsilon = inf.
 
     >>> least_coins(bits=1, arms=False, epsilon=1.0, delta=1e-5)
     62
@@ -380,9 +381,9 @@ def least_coins(*, bits: int, arms: bool, epsilon: float, delta: float) -> int:
 
 @lru_cache(maxsize=_CACHED_TARGETS)
 def least_flip(*, others: int, bits: int, arms: bool, epsilon: float, delta: float) -> float:
-    """Return the least flip probability that meets the target; 0 for epsilon = inf.
+    """Return the least flip probability that is (epsilon, delta)-DP; 0 for epsilon = inf.
 
-    At most the probability with which each message is private by itself, whatever others send.
+    It is at most the probability at which a person's bits are private whatever others send.
 
     >>> round(least_flip(others=299, bits=10, arms=False, epsilon=1.0, delta=1e-5), 4)
     0.244

@@ -1,13 +1,14 @@
 """Running sums with the least noise that meets a privacy target.
 
-A running sum has a factorisation (how noises make up N_t) with a law (how a noise is drawn).
-`noise_multiplier` is the scale of a node's (or z's) noise over the sensitivity in the norm of the
-law: standard deviation over L2, Laplace scale over L1, K-norm scale over L2. A Gram matrix with
-noise in it has other eigenvalues; `Spectrum` bounds how far they move.
+A running sum has a factorisation, which combines independent noises to the noise of each release,
+and a law of these noises. `noise_multiplier` is the scale of one of them divided by the
+sensitivity: standard deviation by L2 sensitivity, Laplace scale by L1, K-norm scale by L2. Noise
+changes the eigenvalues of a Gram matrix; `Spectrum` bounds by how much.
 
 **Second moments with the noise of Shariff and Sheffet**: printed constants, Wishart nodes.
 Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018, for n
-releases of blocks of dimension D, rows `|(x, r)| <= L` with L^2 = C^2 + B^2, failure alpha::
+releases of Gram matrices of dimension D, contexts `|x| <= C`, rewards `|r| <= B`, L^2 = C^2 + B^2,
+and failure probability alpha::
 
     m = 1 + ceil(log2 n)                                          levels of the tree
     s = 4 sqrt(m) L^2 ln(4/delta) / epsilon                       Gaussian node, off the diagonal
@@ -48,15 +49,15 @@ from dpbandit.privacy.wishart import WishartSpend, least_degrees, paper_degrees
 
 @dataclass(frozen=True)
 class PrefixSlots:
-    """Release plan of prefix sums: `leaves` releases, one after every `every` rounds."""
+    """Release plan of prefix sums, with `leaves` releases, one after every `every` rounds."""
 
     factorisation: Factorisation
     leaves: int
     every: int
     moving: float = 2.0
-    """cost of one moved round in replacements, 1 to 2; see `Slots`"""
+    """cost of a round moved to another slot, over that of a replaced one, 1 to 2; see `Slots`"""
     order: Literal[1, 2] = 2
-    """norm in which the costs of noises add up"""
+    """order of the norm in which the costs of noises add up, 1 for pure DP and 2 for Gaussians"""
 
     def person_norm(self, cap: int, separation: int) -> float:
         return _prefix(self.factorisation, self.leaves, self.every, cap, separation)
@@ -83,7 +84,7 @@ def _prefix(
 
 
 class Target(NamedTuple):
-    """Privacy target of all releases of a running sum together, with horizon and interval."""
+    """Privacy target of all releases of a running sum, with horizon and release interval."""
 
     epsilon: float
     """privacy parameter > 0; inf adds no noise"""
@@ -95,23 +96,23 @@ class Target(NamedTuple):
 
 
 class Spectrum(NamedTuple):
-    """Bounds on the eigenvalues of noise in a Gram matrix, and the shift that makes up for it.
+    """Bound on the eigenvalues of noise in a Gram matrix, and the multiple of I that offsets it.
 
-    Noise of stddev s off the diagonal has norm at most Gamma = `gram_factor` s with high
-    probability; the shift is `shift_factor` Gamma.
+    If entries off the diagonal have standard deviation s, the noise has norm at most Gamma =
+    `gram_factor` s with high probability; `shift_factor` Gamma I is added to the matrix.
     """
 
     gram_factor: float
     shift_factor: float = 2.0
     stddev: float | None = None
-    """s, in units of the statistic; None for the standard deviation of each release"""
+    """standard deviation of the noise in units of the statistic; None for that of each release"""
 
 
-NO_NOISE = Spectrum(0.0)
+NO_NOISE = Spectrum(0.0)  # spectrum of an exact Gram matrix
 
 
 def law_named(word: str) -> NoiseLaw:
-    """Return the noise law named `word`; "gamma" (the law of its length) also means "k-norm"."""
+    """Return the noise law named `word`; "gamma", the law of its length, is a name of "k-norm"."""
     one_of("noise", word, (*LAWS, "gamma"))
     law: NoiseLaw = "k-norm" if word == "gamma" else word  # type: ignore[assignment]
     return law
@@ -129,8 +130,8 @@ def least_multiplier(
 ) -> float:
     """Return the least `noise_multiplier` for which all releases are (epsilon, delta)-DP.
 
-    Gaussian: exact, column norm over mu*. Laplace and K-norm: the plain sum at delta = 0, else by
-    inversion of their loss distribution; `dim` is the number of coordinates a K-norm covers.
+    The certificate is exact for Gaussian noise; for other laws it is the sum of epsilons at delta =
+    0, else that of their loss distribution. `dim` is the number of coordinates of a K-norm.
 
     >>> from dpbandit.privacy.prefix_sums import Tree
     >>> round(least_multiplier(Tree(), horizon=10_001, refresh_every=1, epsilon=1, delta=1e-4), 2)
@@ -173,8 +174,8 @@ def noisy_prefix_sum(
     """Return a running sum of `statistic` with noise of the given factorisation and law.
 
     The spend of a `Window` is `Expiring`, so its ledger needs a notion with that window. The L1
-    sensitivity is the statistic's `l1_sensitivity` if it has one, else sqrt(coordinates) x the L2
-    one.
+    sensitivity is the statistic's `l1_sensitivity` if it has one, else the L2 sensitivity times the
+    root of the number of coordinates.
     """
     _check(factorisation, law)
     m, shape = leaves(horizon, refresh_every), statistic.shape
@@ -213,12 +214,12 @@ def certified_sum(
     *,
     law: NoiseLaw = "gaussian",
 ) -> PrefixSum:
-    """Return a running sum with the least noise of a law whose certificate meets the target.
+    """Return a running sum with the least noise of the given law that meets the target.
 
     Guarantee:
-        All releases are (epsilon, delta)-DP for replacing one user. Gaussian ones are mu-GDP, mu =
-        column norm of the factorisation over noise multiplier, the largest mu that meets the
-        target. For other laws see `least_multiplier`.
+        All releases are (epsilon, delta)-DP for replacing one user. Gaussian releases are mu-GDP
+        for the largest mu that meets the target, the column norm of the factorisation divided by
+        the noise multiplier. For other laws see `least_multiplier`.
     """
     multiplier = least_multiplier(
         factorisation,
@@ -248,10 +249,10 @@ def tail_bound(
     shift_factor: float = 2.0,
     trace_variance: float = 1.0,
 ) -> Spectrum:
-    """Return the bound s (2 sqrt(D) + 2 sqrt(v ln(2T/failure))) on the norm of Gaussian noise.
+    """Return the bound s (2 sqrt(D) + 2 sqrt(v ln(2T/failure))) on the norm of Gaussian noise N.
 
-    x' N x has variance 2 s^2 v for unit x, v = 1, or 1 - (1 - `trace_variance`) / D where the noise
-    is smaller along the identity.
+    N (D, D) has standard deviation s off the diagonal, and x' N x has variance 2 s^2 v for unit x:
+    v = 1, or 1 - (1 - `trace_variance`) / D where the noise is smaller along the identity.
     """
     v = 1 - (1 - trace_variance) / dim
     tail = log(2 * horizon / failure)
@@ -280,8 +281,8 @@ def _check(factorisation: Factorisation, law: NoiseLaw) -> None:
 class ShariffSheffet:
     """Gaussian and Wishart noise of Shariff and Sheffet (2018), for one statistic and target.
 
-    `printed` takes s, k and Upsilon as printed (module docstring); else s and k are the least whose
-    certificate meets the target, and the spectrum is that of `tail_bound`.
+    `printed` uses the constants of the paper (module docstring); else the noise is the least that
+    is certified to meet the target, and the spectrum is that of `tail_bound`.
     """
 
     statistic: SecondMoments
@@ -291,18 +292,18 @@ class ShariffSheffet:
 
     @property
     def levels(self) -> int:
-        """m, the number of levels of the tree."""
+        """Number of levels of the tree."""
         releases = ceil(self.target.horizon / self.target.refresh_every)
         return 1 + ceil(log2(max(1, releases)))
 
     @property
     def nodes(self) -> int:
-        """Number of tree nodes that one user enters, at most m."""
+        """Largest number of tree nodes that one user enters, at most `levels`."""
         return leaves(self.target.horizon, self.target.refresh_every).bit_length()
 
     @property
     def degrees(self) -> float:
-        """k, the degrees of freedom of Wishart noise."""
+        """Number of degrees of freedom of Wishart noise."""
         epsilon, delta, dim = self.target.epsilon, self.target.delta, self.statistic.block_dim + 1
         if self.printed:
             return paper_degrees(epsilon, delta, dim=dim, levels=self.levels)
@@ -323,7 +324,7 @@ class ShariffSheffet:
         return sqrt(2) * s / self.statistic.context_bound**2
 
     def sums(self, streams: Streams) -> PrefixSum:
-        """Return the running sums, with tree noise."""
+        """Return the mechanism of running sums of the statistic with tree noise."""
         T, every = self.target.horizon, self.target.refresh_every
         if self.noise == "gaussian" or self.target.epsilon == inf:
             return noisy_prefix_sum(
@@ -341,7 +342,7 @@ class ShariffSheffet:
         return PrefixSum(self.statistic, noise, spend, horizon=T, refresh_every=every)
 
     def spectrum(self, failure: float) -> Spectrum:
-        """Return bounds on the noisy eigenvalues that hold with probability 1 - `failure`."""
+        """Return bounds on eigenvalues of the noise that hold with probability 1 - `failure`."""
         D, tail = self.statistic.block_dim, log(2 * self.target.horizon / failure)
         if not self.printed:
             return tail_bound(D, self.target.horizon, failure=failure)

@@ -1,4 +1,4 @@
-"""Certificates: the epsilon that an agent's noise guarantees, beside the epsilon it claims."""
+"""Certificates, which hold the epsilon that an agent's noise guarantees and the one it claims."""
 
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf
@@ -21,14 +21,14 @@ from dpbandit.privacy.subsampling import SampledGaussianSpend
 from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.shelf import from_shelf, open_shelves
 
-HONESTY = (
+HONESTY = (  # caveat printed with certificates
     "Proofs are for real numbers; these samplers are seeded and not floating-point safe "
     "(Mironov 2012): a simulator for research and teaching, not a release mechanism for real users."
 )
 
 
 _OLDEST_AGE = 10**9
-"""Rounds after which no release adds to a user's cost; longer than any horizon"""
+"""Age in rounds that is larger than any horizon, so that all later releases are included"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +36,7 @@ class Certificate:
     """Certified privacy of one agent, computed from its ledger alone.
 
     `epsilon` is certified at `claimed_delta` (at delta = 0 without a claim), `delta` at
-    `claimed_epsilon`. `accountants` maps the name of an accountant to its epsilon at that delta;
+    `claimed_epsilon`. `accountants` maps names of accountants to their epsilon at `claimed_delta`;
     `pure` epsilon and `rho` (zCDP) are infinite where there are none, `mu` (GDP) is None unless
     every mechanism is Gaussian.
     """
@@ -64,8 +64,8 @@ class Certificate:
     def __add__(self, other: "Certificate") -> "Certificate":
         """Return the certificate of two agents on the same people, by `Ledger + Ledger`.
 
-        Claims add up: epsilon is certified at the sum of both deltas; `ledger.epsilon(delta)` gives
-        others. The notion is the weaker one; raises `InputError` if the two cannot be compared.
+        Claimed epsilons and deltas add up; epsilon is certified at the sum of the claimed deltas.
+        The notion is the weaker of both; raises `InputError` if the two cannot be compared.
         """
         if not isinstance(other, Certificate):
             return NotImplemented
@@ -90,10 +90,9 @@ class Certificate:
 
         The age must be fixed beforehand: an observer who chooses it by the releases learns more, as
         with `spent`. The bound grows with age to `epsilon`; under a window notion it is infinite
-        beyond the window. Exact for Gaussian running sums whose strategy is known (prefix sums
-        except `KAry`, `Honaker` and `Hybrid`; fading sums; binary trees, of any noise, by their
-        nodes) and gradual ones; any other mechanism, and a person who returns, counts in full from
-        age 0 on.
+        beyond the window. It is exact for fading sums, gradual sums, binary trees and Gaussian
+        prefix sums other than `KAry`, `Honaker` and `Hybrid`; the whole cost of any other
+        mechanism, or for a person who returns, is included from age 0 on.
         """
         least = inf if self.notion.window else self.epsilon
         return min(self.ledger.within(age).epsilon(self.claimed_delta), least)
@@ -108,8 +107,8 @@ class Certificate:
         return min(self.ledger.spent(rounds).epsilon(self.claimed_delta), self.epsilon)
 
     def ages(self) -> list[tuple[int, float]]:
-        """Return (age, `by_age(age)`) at 0, 1, 2, 5, 10, 20, ... and at the ends of a window, up to
-        the age after which no cost is added. Empty if the bound is the same at every age."""
+        """Return pairs (age, `by_age(age)`) at ages 0, 1, 2, 5, 10, 20, ... and at the ends of a
+        window, up to the age after which no cost is added; none if the bound is always the same."""
         found: list[tuple[int, float]] = []
         ever, window = self.ledger.within(_OLDEST_AGE), self.notion.window
         if self.ledger.within(0) == ever:
@@ -122,7 +121,7 @@ class Certificate:
         return found
 
     def _by_age(self) -> list[str]:
-        """Return a line with epsilon by age; empty if that is slow (neither Gaussian nor pure)."""
+        """Return a text line with epsilon by age; none unless all noise is Gaussian or pure."""
         quick = self.claimed_delta == 0 if self.mu is None else self.claimed_delta > 0
         ages = self.ages() if quick and self.epsilon < inf else []
         first: dict[str, int] = {}
@@ -199,7 +198,7 @@ def certificate(
 def certificate_from_dict(values: dict[str, Any]) -> Certificate:
     """Return the certificate of the ledger and the claim in a dict of `Certificate.as_dict`.
 
-    Raises `ValueError` for values of another type.
+    Raises `ValueError` for values of the wrong type.
     """
     claim = as_declared(tuple[float, float], [values[f"claimed_{x}"] for x in _CLAIMED], "claim")
     inside("claimed_delta", claim[1], 0, 1, ends=True)
@@ -207,7 +206,7 @@ def certificate_from_dict(values: dict[str, Any]) -> Certificate:
     return certificate(ledger_from_dict(values["ledger"]), claim=claim, accountants=computed)
 
 
-_CLAIMED = ("epsilon", "delta")
+_CLAIMED = ("epsilon", "delta")  # stored as claimed_epsilon and claimed_delta
 
 
 SPEND_KINDS: dict[str, Any] = {
@@ -218,7 +217,7 @@ SPEND_KINDS: dict[str, Any] = {
         *(Parallel, Expiring, Repeated, Sequential),
     )
 }
-"""Class of a spend by its name in a stored ledger; optional modules add theirs"""
+"""Class of a spend by its name in a stored ledger; optional modules add their classes"""
 
 SLOTS: dict[str, Any] = {
     kind.__name__: kind
@@ -227,7 +226,7 @@ SLOTS: dict[str, Any] = {
         *(SquareRoot, Tree, Window),
     )
 }
-"""Class of a release plan by its name in a stored ledger; optional modules add theirs"""
+"""Class of a release plan by its name in a stored ledger; optional modules add their classes"""
 
 
 def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
@@ -239,8 +238,8 @@ def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
 def ledger_from_dict(values: dict[str, Any]) -> Ledger:
     """Return the ledger of a dict of `ledger_as_dict`, also after a round trip through JSON.
 
-    Ledgers of format 1 hold their notion as a sentence. Raises `ValueError` for values that are no
-    ledger and for a sentence that is no notion.
+    Ledgers of format 1 state their notion in a sentence. Raises `ValueError` for values that are no
+    ledger and for a sentence that states no notion.
     """
     if "scope" in values:
         notion = from_shelf("privacy", "notion_in_words", "ledger in words")(values)
@@ -276,7 +275,7 @@ def _spend_from_dict(values: dict[str, Any]) -> Any:
 
 
 def _kind_and_fields(value: Any) -> dict[str, Any]:
-    """Return class name and fields of a release plan, and of a factorisation in it."""
+    """Return the class name and fields of a release plan, and those of its factorisation."""
     inner = {
         name: _kind_and_fields(one) if isinstance(one, Factorisation) else one
         for name, one in vars(value).items()

@@ -1,15 +1,15 @@
 """Private selection of the best of n candidates, each choice by one noisy maximum::
 
-    mechanism               noise, added to score / (2 s / epsilon)     one selection is
+    mechanism               noise, of scale 2 s / epsilon               one selection is
     ExponentialMechanism    Gumbel                                      epsilon-bounded range
     OneShotTopK             Gumbel; the k largest, in order             k such choices
     ReportNoisyMax          Laplace                                     epsilon-DP
 
-s is how far one user moves one score. The noise is scaled, never the scores: at epsilon = inf it
-is exactly zero, and the choice is the argmax, ties to the lowest index.
+s is the largest change of one score by one user. The noise is scaled, never the scores: at epsilon
+= inf it is exactly zero, and the choice is the argmax, ties to the lowest index.
 
-`RemainingTopK` releases the k best candidates that were not taken before, at several times;
-`EpochSelection` selects by the losses since a replica's epoch began.
+`RemainingTopK` releases, several times, the k best candidates that were not taken before;
+`EpochSelection` selects by the losses since the start of a replica's epoch.
 """
 
 from collections import deque
@@ -91,11 +91,11 @@ class CumulativeLosses:
         return np.broadcast_to(clip_range(distinct(losses), self.low, self.high), losses.shape)
 
     def after(self, total: Floats, query: Floats) -> Floats:
-        """Return S plus one round: (R, n), or (1, n) while all replicas saw the same losses."""
+        """Return the total losses, (1, n) while all replicas had the same losses, else (R, n)."""
         return total + distinct(query)
 
     def scores(self, total: Floats) -> Floats:
-        """Return -max(S, floor) of the total losses S."""
+        """Return the scores -max(S, floor) for total losses S, (R, n)."""
         return -np.maximum(total, self.floor)
 
 
@@ -112,7 +112,7 @@ class OneShotTopK(Mechanism):
 
     Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get
     composition", NeurIPS 2019: one shot has exactly the law of peeling, k exponential mechanisms
-    with weights exp(epsilon u / (2 s)), each on the candidates that are left::
+    with weights exp(epsilon u / (2 s)) for scores u, each on the candidates that are left::
 
         call(data, at_release=None) -> indices (R, k);  data (R, n): scores or one round's losses
 
@@ -122,17 +122,17 @@ class OneShotTopK(Mechanism):
 
     Guarantee:
         If one user moves every score by at most s, then all selections together cost `spend`:
-        bounded range epsilon for each pick, because the log-weights move by at most epsilon / 2 and
-        the normaliser by a constant.
+        bounded range epsilon for each pick, because log-weights move by at most epsilon / 2 and the
+        normaliser is the same for all candidates.
 
     Args:
         source: makes the scores of a round's data.
         streams: the random streams of the replicas.
         name: the call site of the noise.
-        k: picks of one selection.
+        k: number of candidates picked by one selection.
         epsilon: cost of one pick, a number or one for each selection; inf adds no noise.
-        uses: calls that will be made.
-        draws: selections each replica may make; None for `uses`.
+        uses: number of calls.
+        draws: largest number of selections of a replica; None for `uses`.
 
     Raises `BudgetExceededError` for calls beyond `uses` and selections beyond `draws`, and
     `InputError` for scores of another shape.
@@ -143,7 +143,7 @@ class OneShotTopK(Mechanism):
     controls = (1, 2, 3)
 
     order = inf
-    """norm of `sensitivity`, which bounds the change of a single score"""
+    """order of the norm of `sensitivity`, which bounds the change of a single score"""
     _kind: ClassVar[str] = "top-k"
     _law: ClassVar[Law] = Gumbel(1.0)
     _spend: ClassVar[type[PureSpend]] = BoundedRangeSpend
@@ -198,7 +198,7 @@ class OneShotTopK(Mechanism):
         return chosen
 
     def scores(self, sums: Floats, replicas: Ints, *public: AnyArray) -> Floats:
-        """Return the scores to be maximised, (len(replicas), n), from the sums of `replicas`."""
+        """Return the scores to be maximised, (len(replicas), n), from `sums` of `replicas`."""
         return self.source.scores(sums)
 
     def _summed(self, replicas: Ints) -> Floats:
@@ -240,17 +240,17 @@ class OneShotTopK(Mechanism):
 
 
 class ExponentialMechanism(OneShotTopK):
-    """Mechanism that selects with probability prop. to exp(epsilon u / (2 s)), by Gumbel-max.
+    """Mechanism that selects with probability prop. to exp(epsilon score / (2 sensitivity)).
 
-    McSherry and Talwar, FOCS 2007. `OneShotTopK` with k = 1, whose page has the arguments and the
-    guarantee; a call returns (R,).
+    McSherry and Talwar, FOCS 2007. This is `OneShotTopK` with k = 1, which documents the arguments
+    and the guarantee; a call returns indices (R,).
 
     >>> best = ExponentialMechanism(CumulativeLosses(3), Streams([0]), "em", epsilon=inf, uses=2)
     >>> best(np.array([[1.0, 0.0, 0.5]])), best(np.array([[0.0, 1.0, 0.0]]))
     (array([1]), array([2]))
     """
 
-    # "`OneShotTopK` with k = 1, whose page has the arguments and the guarantee"
+    # "This is `OneShotTopK` with k = 1, which documents the arguments and the guarantee"
     needs = SUMMED
 
     _kind = "exponential mechanism"
@@ -272,16 +272,17 @@ class ExponentialMechanism(OneShotTopK):
 
 
 class ReportNoisyMax(ExponentialMechanism):
-    """Mechanism that returns the argmax (R,) of scores + Laplace noise of scale 2 s / epsilon.
+    """Mechanism that returns the argmax (R,) of scores + Laplace(2 sensitivity / epsilon) noise.
 
     Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.3.
-    Arguments as for `ExponentialMechanism`. A reference for comparison: without bounded range, this
-    selection costs twice as much over many rounds.
+    Arguments as for `ExponentialMechanism`. It serves for comparison: as its loss has no bounded
+    range, many selections cost twice as much.
 
     Guarantee:
-        If one user moves every score by at most s, each its own way, then one selection with noise
-        of scale lam is (2 s / lam)-DP, because given the others' noise candidate i wins if its own
-        exceeds a threshold that moves by at most 2 s. Only `PureSpend`: zCDP epsilon^2 / 2.
+        If one user moves every score up or down by at most s, then one selection with noise of
+        scale lam is (2 s / lam)-DP, because given the others' noise candidate i wins if its own
+        exceeds a threshold that moves by at most 2 s. The spend is a `PureSpend` (zCDP epsilon^2 /
+        2).
     """
 
     # "because given the others' noise candidate i wins if its own exceeds a threshold"
@@ -298,9 +299,9 @@ class NoisyTotal(Mechanism):
         call(losses (R, n), x (R,), at_release (R,) bool) -> (R,), -inf where not at release
 
     Guarantee:
-        If x and at_release are public or functions of releases, one answer costs 1 / scale, because
-        a round moves S(x) by at most 1. All calls together cost `draws` times that, and more
-        answers than `draws` for one replica raise `BudgetExceededError`.
+        If x and at_release are public or functions of releases, one answer is (1 / scale)-DP,
+        because a round moves S(x) by at most 1. All calls together cost `draws` times that, and
+        more answers than `draws` for one replica raise `BudgetExceededError`.
 
     >>> total = NoisyTotal(2, Streams([0]), "total", scale=0.0, draws=2, uses=2)
     >>> x, yes, loss = np.array([1]), np.ones(1, dtype=bool), np.array([[0.0, 0.75]])
@@ -355,20 +356,20 @@ class RemainingTopK(OneShotTopK):
     of releases.
 
     Guarantee:
-        As for `OneShotTopK`, k exponential mechanisms on the candidates left each time, bounded
-        range epsilon for each pick. Picking the only candidate left costs nothing, but is charged;
-        a candidate is taken once, so there are at most `most` picks in all. More of them raise
+        As for `OneShotTopK`, k exponential mechanisms on the candidates left each time, of bounded
+        range epsilon each. Picking the only candidate left costs nothing, but is charged; a
+        candidate is taken once, so there are at most `most` picks in all. More picks raise
         `BudgetExceededError`, whatever `taken` says.
 
     Args:
-        n: candidates.
+        n: number of candidates.
         streams: the random streams of the replicas.
         name: the call site of the noise.
-        k: picks of one selection.
+        k: number of candidates picked by one selection.
         epsilon: cost of one pick; inf: no noise.
-        draws: selections of one replica.
-        uses: calls that will be made.
-        most: candidates not taken before the first selection; None for all n.
+        draws: largest number of selections of one replica.
+        uses: number of calls.
+        most: number of candidates not taken before the first selection; None for all n.
         floor: candidates with a smaller total loss are equally good.
 
     >>> top = RemainingTopK(3, Streams([0]), "top", k=2, epsilon=np.inf, draws=1, uses=1)
@@ -420,10 +421,10 @@ class RemainingTopK(OneShotTopK):
 
 
 _LOSS_GRID = 2.0**32
-"""Losses are rounded to multiples of 1 / _LOSS_GRID: sums over 2^21 rounds are then exact, so that
+"""Losses are rounded to multiples of 1 / _LOSS_GRID, so that sums over 2^21 rounds are exact and
 subtracting the sum of earlier epochs leaves no rounding error"""
 _MAX_ROUNDS = 2**21
-"""Most calls for which sums of rounded losses are exact in double precision, 2^53 / _LOSS_GRID"""
+"""Largest number of calls for which sums of rounded losses are exact in double precision"""
 
 
 class EpochSelection(ExponentialMechanism):
@@ -441,15 +442,15 @@ class EpochSelection(ExponentialMechanism):
     Guarantee:
         If at_release, floor and ends are public or functions of releases, then all calls cost
         `spend`, that of the `draws` of one epoch: a round's losses are in one epoch's S only, where
-        they move every score by at most 1, and a floor does not move it further.
+        they move every score by at most 1, and a floor does not increase this change.
 
     Args:
-        n: candidates.
+        n: number of candidates.
         streams: the random streams of the replicas.
         name: the call site of the noise.
         epsilon: bounded range of one selection; inf: no noise.
-        draws: selections a replica may make in one epoch.
-        uses: calls that will be made.
+        draws: largest number of selections of a replica in one epoch.
+        uses: number of calls.
 
     >>> pick = EpochSelection(2, Streams([0]), "pick", epsilon=np.inf, draws=1, uses=2)
     >>> yes, zero = np.ones(1, dtype=bool), np.zeros(1)

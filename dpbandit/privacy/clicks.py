@@ -1,8 +1,9 @@
 """Statistics of a user's clicks on a list, for regressions and for counts.
 
-Features are computed here, from the clipped user context and vectors of a public catalogue, not
-taken from the environment: phi = (1, u * v) / sqrt(2). So any two features of any two
-users have phi . phi' = (1 + sum u_j u'_j v_j v'_j) / 2 >= 0, which the sensitivities rest on.
+Features are not taken from the environment, but computed here from the clipped context u of a user
+and the vector v of an item of a public catalogue: phi = (1, u * v) / sqrt(2). So any two features
+of any two users have phi . phi' = (1 + sum u_j u'_j v_j v'_j) / 2 >= 0, which the sensitivities
+rest on.
 """
 
 from abc import ABC, abstractmethod
@@ -37,7 +38,7 @@ Counted = Literal["clicks", "squares", "mean"]
 
 
 def tastes(u: Floats) -> Floats:
-    """Return user vectors (..., q) clipped to [-1, 1], with 0 for entries that are not finite."""
+    """Return users' vectors (..., q) clipped to [-1, 1], with 0 for entries that are not finite."""
     return np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
 
 
@@ -55,13 +56,13 @@ def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
 
 
 def possible_clicks(model: ClickModel, clicks: Floats) -> Floats:
-    """Return answers (..., m) as clicks in {0, 1} that the model allows; non-finite ones are 0."""
+    """Return answers (..., m) as 0-1 clicks that the click model allows; non-finite ones are 0."""
     return model.possible(1.0 * (np.where(np.isfinite(clicks), clicks, 0.0) > 0.5))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListStatistic(ABC):
-    """Base class of sums over users of a moment z (d) and a Gram matrix G (d, d) of a list.
+    """Base class of sums over users of a moment z (d) and a Gram matrix G (d, d) of a user's list.
 
     The sum is of vectors (z, g G_ii, g sqrt(2) G_ij for i < j), g = `gram_weight`, whose Euclidean
     norm equals the Frobenius norm.
@@ -82,7 +83,7 @@ class ListStatistic(ABC):
 
     @property
     def dim(self) -> int:
-        """Number of features, d = 1 + q."""
+        """Number of features of an item, one more than coordinates of a user's vector."""
         return 1 + self.taste
 
     @property
@@ -95,7 +96,7 @@ class ListStatistic(ABC):
 
     @property
     def gram_total(self) -> float:
-        """Factor F such that F G is the Gram matrix of the regression with moment z."""
+        """Factor from the released Gram matrix to that of the regression of the released moment."""
         return self.model.square_total
 
     @abstractmethod
@@ -108,7 +109,7 @@ class ListStatistic(ABC):
         return round
 
     def plain(self, theta: Floats) -> Floats:
-        """Return theta (R, d) rescaled for `features` with c = 1, with the same predictions."""
+        """Return theta (R, d) that predicts the same from `features` with `common` = 1."""
         return theta
 
     def unpack(self, release: Floats) -> tuple[Floats, Floats]:
@@ -119,7 +120,7 @@ class ListStatistic(ABC):
         return release[:, : self.dim], gram
 
     def _summed(self, z: Floats, phi: Floats, gram_weight: Floats) -> Floats:
-        """Return the sum (R, p) of moments z (n, R, d) and weighted phi phi' of (n, R, m, d)."""
+        """Return the sum of moments z (n, R, d) and of weighted phi phi', phi (n, R, m, d)."""
         by_replica = (gram_weight[..., None] * phi).transpose(1, 0, 2, 3), phi.transpose(1, 0, 2, 3)
         left, right = (x.reshape(len(x), -1, self.dim) for x in by_replica)
         gram = left.swapaxes(1, 2) @ right
@@ -135,21 +136,21 @@ class ListClicks(ListStatistic):
         squares  z = sum f_k click_k phi_k, clipped to length 1;   G = sum f_k^2 phi_k phi_k' / F
         mean     z = sum p_k y_k phi_k;                            G = sum p_k b_k phi_k phi_k'
 
-    over the positions that are known to have been looked at, with weight f_k (chi_k by positions,
-    else 1). F is the sum of f, or of f^2, over all positions, a public constant. As a click at k
-    has mean f_k phi_k . theta, F G theta is the mean of z: "squares" is least squares, of least
-    variance for homoscedastic clicks, and "clicks" has the most signal for the same noise. The two
-    agree where f is 0 or 1. "mean" has answers y in {-1,
-    1} and p = 1/m, b = 1; by positions the answers are 1 and -b_k, b_k = chi_k / (2 - chi_k), with
-    weights p_k in proportion to chi_k (2 - chi_k).
+    over the positions k that the user is known to have examined, with features phi_k and weight
+    f_k: the examination probability chi_k in a `PositionBased` model, else 1. F is the sum of f, or
+    of f^2, over all positions, a public constant. As a click at k has mean f_k phi_k . theta, F G
+    theta is the mean of z: "squares" is least squares, of least variance for homoscedastic clicks,
+    and "clicks" has the most signal for the same noise. The two agree where f is 0 or 1. "mean" has
+    answers y in {-1, 1} and p = 1/m, b = 1; in a `PositionBased` model the answers are 1 and -b_k,
+    b_k = chi_k / (2 - chi_k), with weights p_k in proportion to chi_k (2 - chi_k).
 
     Guarantee:
         Replacing one user moves "clicks" and "squares" by at most sqrt(2 + 2 g^2): z . z' >= 0 and
         both are no longer than 1, so `|z - z'|^2 <= 2`; G and G' are positive semidefinite with
-        Frobenius norm at most 1 and tr G G' >= 0, so `|G - G'|^2 <= 2`. It is attained: one item,
-        opposite u * v, both clicked. "mean" by at most 2, if g^2 <= 1/2: it is a convex combination
-        of points that are pairwise at most 2 apart. See docs/algorithms/list-fade.md for the
-        proofs.
+        Frobenius norm at most 1 and tr G G' >= 0, so `|G - G'|^2 <= 2`. Two lists of one item,
+        opposite u * v, both clicked, attain it. "mean" moves by at most 2 if g^2 <= 1/2, as a
+        convex combination of points that are at most 2 apart. See docs/algorithms/list-fade.md for
+        the proofs.
     """
 
     # "both are no longer than 1"
@@ -174,11 +175,11 @@ class ListClicks(ListStatistic):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change by moving a round to another slot; 4 for "mean".
+        """Largest change of the sum if a round moves to another slot.
 
-        A user u = 0 without a click has z = 0 and G_0 = s/2 e_1 e_1', 0 <= s <= 1, and others
-        have G_11 <= 1/2. So `|G - G_0|^2 <= 1 - s/2 + s^2/4` and <G - G_0, G' - G_0> >= -s/2 +
-        s^2/4, so that s cancels in the sum of both bounds.
+        An empty slot, u = 0 without a click, has moment 0 and Gram matrix G_0 = s/2 e_1 e_1',
+        0 <= s <= 1, and others have G_11 <= 1/2. So `|G - G_0|^2 <= 1 - s/2 + s^2/4` and
+        <G - G_0, G' - G_0> >= -s/2 + s^2/4, so that s cancels in the sum of both bounds.
         """
         return (2 if self.counted == "mean" else 1) * self.sensitivity
 
@@ -198,7 +199,7 @@ class ListClicks(ListStatistic):
         return self._summed(z, phi, gram_weight)
 
     def _weights(self, clicks: Floats) -> tuple[Floats, Floats]:
-        """Return the weights of phi_k in z and of phi_k phi_k' in G, both (n, R, m)."""
+        """Return the weights (n, R, m) of phi in moments and of phi phi' in Gram matrices."""
         f = self.model.looked_at(clicks)
         if self.counted == "clicks":
             return clicks, f / self.model.look_total
@@ -212,7 +213,7 @@ class ListClicks(ListStatistic):
 
 
 _COMMON_FEATURE = 0.2
-"""Constant coordinate c of the features in `ListResiduals`, before they are normalised"""
+"""Constant coordinate of the features in `ListResiduals`, before they are normalised"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,16 +221,16 @@ class ListResiduals(ListStatistic):
     """Moment of click residuals at a public reference point, and the Gram matrix of a step from it.
 
     A round is (theta, u, v, clicks): the reference point (R, d), released or public, then as in
-    `ListClicks`. With features phi = (c, u * v) / sqrt(1 + c^2), c = 0.2, predictions p_k =
-    phi_k . theta, clipped to [0, 1], and weights f of the positions looked at::
+    `ListClicks`. With features phi = (c, u * v) / sqrt(1 + c^2), c = 0.2, predictions p_k = phi_k .
+    theta, clipped to [0, 1], and weights f of the examined positions::
 
         z = h sum f_k (click_k - f_k p_k) phi_k, clipped to length 1
         G = h sum f_k^2 phi_k phi_k' / F
         h = 1 / max(1, sum e_k p_k)
 
-    e_k is f_k^2 of a user without a click: her z is never clipped, and h depends on no clicks. F is
-    the sum of f^2 over all positions. If attraction is phi . theta*, z has mean
-    F G (theta* - theta), which is 0 at the true parameter, whatever the error of G.
+    e_k is the f_k^2 of a user without a click: her z is never clipped, and h depends on no clicks.
+    F is the sum of f^2 over all positions. If attraction is phi . theta*, z has mean F G (theta* -
+    theta), which is 0 at the true parameter, whatever the error of G.
 
     Guarantee:
         At every reference point, finite or not, replacing one user moves the sum by at most
@@ -246,14 +247,14 @@ class ListResiduals(ListStatistic):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change by moving a round to another slot, 13 % above `sensitivity`.
+        """Largest change of the sum if a round moves to another slot, 13 % above `sensitivity`.
 
-        sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2).
-
-        A user u = 0 without a click has phi = k e_1, z_0 = -a e_1 with 0 <= a <= k, and G_0 = t
-        e_1 e_1' with t <= k^2, where a and t depend on the reference point of the round; no user's
-        G_11 is larger. So `|z - z_0| <= 1 + k` and <z - z_0, z' - z_0'> >= -(1 + k),
-        least at a = k and a' = 0, `|G - G_0|^2 <= 1 + k^4` and <G - G_0, G' - G_0'> >= -k^4.
+        It is sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2), g = `gram_weight`.
+        An empty slot, u = 0 without a click, has phi = k e_1, moment z_0 = -a e_1 with 0 <= a <= k,
+        and Gram matrix G_0 = t e_1 e_1' with t <= k^2, where a and t depend on the reference point
+        of the round; no user's G_11 is larger. So `|z - z_0| <= 1 + k` and
+        <z - z_0, z' - z_0'> >= -(1 + k), least at a = k and a' = 0,
+        `|G - G_0|^2 <= 1 + k^4` and <G - G_0, G' - G_0'> >= -k^4.
         """
         k = _COMMON_FEATURE / sqrt(1 + _COMMON_FEATURE**2)
         return sqrt(4 + 6 * k + 2 * k**2 + 2 * self.gram_weight**2 * (1 + 2 * k**4))
@@ -282,14 +283,14 @@ class ListResiduals(ListStatistic):
 
 @dataclass(frozen=True)
 class ListCounts:
-    """Counts (looks, clicks) of every item, from lists of m items that a user reads up to a click.
+    """Counts (impressions, clicks) of every item, from lists of m items, each read up to a click.
 
     Guarantee:
         A list is a function of releases, so replacing a user moves the counts of her m items alone.
         Clicks at k < j differ by 2 + (j - k) ones, a click at k and none by 1 + (m - k), and a user
-        and an empty slot (answers that are not finite, without looks) by m looks and a click: at
-        most m + 1 in L1, sqrt(m + 1) in L2. That is less than the 2 m and sqrt(2 m) of m separate
-        pairs of counters. An empty slot may have another list, but adds nothing to its counts.
+        and an empty slot (answers not finite, no impressions) by m impressions and a click: at most
+        m + 1 in L1, sqrt(m + 1) in L2. That is less than the 2 m and sqrt(2 m) of m separate pairs
+        of counters. An empty slot may have another list, but adds nothing to its counts.
 
     >>> counts = ListCounts(3, 2)
     >>> counts.total(np.array([[[2, 0]]]), np.array([[[1, 0]]]))
@@ -303,7 +304,7 @@ class ListCounts:
 
     n_items: int
     length: int
-    """m, items of a list"""
+    """number of items of a list"""
     units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -316,7 +317,7 @@ class ListCounts:
 
     @property
     def l1_sensitivity(self) -> float:
-        """Largest L1 change if one user is replaced, m + 1."""
+        """Largest L1 change of the counts if one user is replaced, `length` + 1."""
         return self.length + 1.0
 
     @property
@@ -325,7 +326,7 @@ class ListCounts:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest L2 change by moving a round to another slot, sqrt(2 m + 2)."""
+        """Largest L2 change if a round moves to another slot, sqrt(2 `length` + 2)."""
         return sqrt(2) * self.sensitivity
 
     def total(self, *batch: Any) -> Floats:
@@ -342,19 +343,19 @@ class ListCounts:
 
 @dataclass(frozen=True)
 class PositionCounts:
-    """Sum of clicks at each position, (m,), a user's vector scaled down to length at most 1.
+    """Number of clicks at each position, (m,), each user's vector scaled down to norm at most 1.
 
     Guarantee:
         Replacing one user moves the counts by at most sqrt(2), not sqrt(m): both vectors are no
-        longer than 1 and no entry is negative, so `|x - x'|^2 <= |x|^2 + |x'|^2 <= 2`; by 1 if
-        m = 1. It is attained by one click each, at different positions.
+        longer than 1 and no entry is negative, so `|x - x'|^2 <= |x|^2 + |x'|^2 <= 2`; by 1 if m =
+        1. One click each attains it, at different positions.
     """
 
     # "both vectors are no longer than 1 and no entry is negative"
     needs = NO_FACTS
 
     length: int
-    """m, positions of a list"""
+    """number of positions of a list"""
     units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -378,15 +379,15 @@ class PositionCounts:
 class WeightedClicks(ListStatistic):
     """Moment and Gram matrix of clicks as in `ListClicks`, with position weights f given per round.
 
-    A round is (f, u, v, clicks): weights (R, m), released or public and clipped to [0, 1], then as
-    in `ListClicks`::
+    A round is (f, u, v, clicks): weights (R, m), released or public and clipped to [0, 1], then
+    users, item vectors and clicks. With features phi_k of the item at position k::
 
         z = sum click_k phi_k, clipped to length 1;    G = sum f_k phi_k phi_k' / sum f_k
 
     Guarantee:
-        At every f, finite or not, replacing one user moves the sum by at most sqrt(2 + 2 g^2), as
-        in `ListClicks`: z does not depend on f, and G is positive semidefinite with trace 1 at
-        most, because no f_k is negative.
+        At every f, finite or not, replacing one user moves the sum by at most sqrt(2 + 2 g^2), g =
+        `gram_weight`, as in `ListClicks`: z does not depend on f, and G is positive semidefinite
+        with trace 1 at most, because no f_k is negative.
     """
 
     # "At every f, finite or not"
@@ -412,22 +413,22 @@ class WeightedClicks(ListStatistic):
 
 @dataclass(frozen=True)
 class PolicyClicks:
-    """Value of each policy's clicks: a user's, at most 1, counts for the policy that she was shown.
+    """Total value of the clicks on each policy's lists; each user adds at most 1, to one policy.
 
     A round is (index (R,) of a policy, clicks (R, m)). With w_k the value of a click at k
     (`ClickModel.click_values`), the policy's count grows by min(1, sum_k w_k click_k).
 
     Guarantee:
-        Who is shown is a coin, the same for both of two users, so that replacing one moves one
-        count, by at most 1: in every norm, however many policies there are and however long a list
-        is. It is attained by a click and none.
+        Which policy is displayed is a public coin, the same for both neighbours, so that replacing
+        a user moves one count, by at most 1, in every norm and for any number of policies and
+        length of lists. A user with a click and one without attain it.
 
     >>> from dpbandit.losses.click_models import Cascade
     >>> PolicyClicks(Cascade(2), 3).total(np.array([[1], [1]]), np.array([[[0, 1]], [[0, 0]]]))
     array([[0., 1., 0.]])
     """
 
-    # "Who is shown is a coin, the same for both of two users"
+    # "Which policy is displayed is a public coin, the same for both neighbours"
     needs = NO_FACTS
     controls = (0,)
 

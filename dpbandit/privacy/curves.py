@@ -1,14 +1,14 @@
 """Closed forms of (epsilon, delta) for Gaussian DP and zCDP.
 
-**Gaussian differential privacy**, the exact currency of everything that adds normal noise.
+**Gaussian differential privacy**, which is exact for mechanisms that add normal noise.
 Dong, Roth and Su, "Gaussian differential privacy", JRSS B 2022. A release of a statistic with
 L2 sensitivity S and noise N(0, s^2 I) is mu-GDP with mu = S / s, adaptive composition gives
 sqrt(sum of mu_i^2), and mu-GDP is exactly the curve (Balle and Wang, ICML 2018)::
 
     delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2).
 
-Written here because every construction evaluates these closed forms, and importing dp-accounting
-alone takes longer; the tests compare them with it.
+They are written here because every agent evaluates them when it is made, and importing
+dp-accounting takes longer than that; tests compare both.
 
 For a small mu the two terms are nearly equal. As d delta / d mu = phi(mu/2 - epsilon/mu), there::
 
@@ -40,9 +40,9 @@ import scipy
 from dpbandit.base import Floats, InputError
 
 _ROOT_MARGIN = 1 - 1e-9
-"""Factor that rounds roots towards more privacy, beyond the errors of solver and cancellation."""
+"""Factor that moves roots towards more privacy, by more than errors of solver and cancellation."""
 _SMALL_MU = 3e-4
-"""mu below which the bound on delta above is more accurate than the cancelling difference."""
+"""Below this mu the bound on delta in the module docstring has less error than the difference."""
 MAX_Z = 38.5
 """Normal quantile q at which Phi(-q) underflows to 0 in double precision."""
 
@@ -131,7 +131,7 @@ def _mills(a: Floats) -> Floats:
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
-    """Return log delta without cancellation: delta = A - B = A (1 - e^(log B - log A))."""
+    """Return log delta, its difference A - B of two terms taken as A (1 - e^(log B - log A))."""
     if mu < _SMALL_MU:
         return _log_delta_small_mu(mu, epsilon)
     log_a = float(scipy.special.log_ndtr(mu / 2 - epsilon / mu))
@@ -140,7 +140,7 @@ def _log_delta(mu: float, epsilon: float) -> float:
 
 
 def _log_delta_small_mu(mu: float, epsilon: float) -> float:
-    """Return the log of the bound on delta for small mu, e^(epsilon/2) mu phi(x) (1 - x m(x))."""
+    """Return the log of the bound on delta for small mu (module docstring), by Mills' ratio."""
     x = epsilon / mu  # x m(x) > x^2 / (1 + x^2), where the difference would cancel
     rest = log1p(-x * float(_mills(np.array(x)))) if x < 1e4 else -2 * log(x)
     return epsilon / 2 - x * x / 2 - log(2 * pi) / 2 + log(mu) + rest
@@ -165,7 +165,7 @@ def loose_rho(epsilon: float, delta: float) -> float:
 
 @cache
 def zcdp_epsilon_of(rho: float, delta: float) -> float:
-    """Return the least epsilon of rho-zCDP at `delta` (CKS); infinity at delta = 0.
+    """Return the epsilon of rho-zCDP at `delta` by Canonne et al.; infinity at delta = 0.
 
     >>> round(zcdp_epsilon_of(0.024356, 1e-6), 4)
     1.0
@@ -186,9 +186,9 @@ def zcdp_epsilon_of(rho: float, delta: float) -> float:
 
 @cache
 def zcdp_delta_of(rho: float, epsilon: float) -> float:
-    """Return the least delta of rho-zCDP at `epsilon` (CKS), at most 1.
+    """Return the delta of rho-zCDP at `epsilon` by Canonne et al., at most 1.
 
-    The minimum over a > 1 of exp((a - 1) (a rho - epsilon) + a ln(1 - 1/a) - ln(a - 1))
+    It is the minimum over a > 1 of exp((a - 1) (a rho - epsilon) + a ln(1 - 1/a) - ln(a - 1)).
 
     >>> round(zcdp_delta_of(0.04063, 1.0), 6)
     0.0001
@@ -210,9 +210,9 @@ def zcdp_delta_of(rho: float, epsilon: float) -> float:
 
 @cache
 def zcdp_rho_of(epsilon: float, delta: float) -> float:
-    """Return the largest rho that is (epsilon, delta)-DP by CKS, rounded down; 0 at delta = 0.
+    """Return the largest rho that is (epsilon, delta)-DP by Canonne et al., rounded down.
 
-    Raises `InputError` for an epsilon so small that no rho has it.
+    It is 0 at delta = 0. Raises `InputError` for an epsilon so small that no rho has it.
 
     >>> round(zcdp_rho_of(1.0, 1e-4), 5)
     0.04063

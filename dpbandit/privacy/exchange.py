@@ -1,7 +1,7 @@
 """Ledgers for other programs: a JSON schema, events of dp-accounting, measurements of OpenDP.
 
-These formats describe noise alone; `Ledger.notion`, whom the noise protects, has to be stated
-beside them. Ledgers of format 1 state it in a sentence, which `notion_in_words` reads.
+These formats describe noise alone; `Ledger.notion`, which says whom the noise protects, has to be
+stated as well. Ledgers of format 1 hold it as a sentence, which `notion_in_words` reads.
 """
 
 from dataclasses import MISSING, fields, is_dataclass
@@ -32,7 +32,7 @@ from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 from dpbandit.shelf import open_shelves
 
-_VALUE_SCHEMAS: dict[Any, dict[str, Any]] = {
+_VALUE_SCHEMAS: dict[Any, dict[str, Any]] = {  # type of a field -> its JSON schema
     bool: {"type": "boolean"},
     int: {"type": "integer", "minimum": 0},
     float: {"anyOf": [{"type": "number", "minimum": 0}, {"enum": ["inf", inf]}]},
@@ -145,9 +145,9 @@ def _event(spend: Spend) -> Any:
 def as_measurements(ledger: Ledger) -> list[Any]:
     """Return an OpenDP measurement for each spend: its noise on vectors that a user moves by 1.
 
-    Gaussian noise in the Euclidean norm, `map(1.0)` is rho; Laplace noise in l_1, composed `count`
-    times, `map(1.0)` is epsilon. Raises `InputError` for any other noise, or none. Needs the
-    package `opendp`, and turns on its contributed constructors.
+    Gaussian noise is for the Euclidean norm, and `map(1.0)` returns rho; Laplace noise is for l_1,
+    composed `count` times, and `map(1.0)` returns epsilon. Raises `InputError` for other noise or
+    none. Needs the package `opendp`, and turns on its contributed constructors.
     """
     _check(ledger)
     if not ledger.notion.covers:
@@ -196,7 +196,7 @@ def notion_in_words(values: dict[str, Any]) -> Notion:
     )
 
 
-_SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {
+_SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {  # sentence of format 1 -> covers, reads
     "joint DP under continual observation, {} one user's round": (LATER_ACTIONS, "mechanisms"),
     "DP of all actions under continual observation, {} one user's round": (
         ALL_ACTIONS,
@@ -208,7 +208,7 @@ _SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {
     str(IN_FULL): (frozenset(), "releases in full"),
     str(Notion(covers=frozenset())): (frozenset(), "mechanisms"),
 }
-_MASKS: dict[str, Masking] = {
+_MASKS: dict[str, Masking] = {  # words after "which actions there are" in a sentence -> masks
     "": "none",
     "in a round is public": "public",
     "for her is part of her round": "user",

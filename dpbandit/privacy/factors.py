@@ -2,7 +2,7 @@
 
 ::
 
-    factorisation      noise law                  one user is in
+    factorisation      noise law                  one user is in, of m leaves
     Honaker            any                        bit_length(m) nodes
     KAry               any, the default if pure   few levels
     Window(W)          any                        log2(W) + 1 nodes, for window DP
@@ -37,24 +37,23 @@ class Honaker(Factorisation):
 
     Honaker, "Efficient use of differentially private binary trees", TPDP 2015, the estimate from
     below; used online by Kairouz, McMahan, Song, Thakkar, Thakurta and Xu, "Practical and private
-    (deep) learning without sampling or shuffling", ICML 2021. A node has one noisy reading of its
-    own, and the sum of its children's readings as a second one at no cost; the two are weighted by
-    1 / variance. When leaf t completes the nodes of levels 0..j above it, each is drawn and
-    refined, bottom up::
+    (deep) learning without sampling or shuffling", ICML 2021. A node's sum is estimated from its
+    own noise z_i and, at no cost, from its children's estimates; the two are weighted by 1 /
+    variance. When leaf t completes the nodes of levels 0..j above it, their errors are, bottom up::
 
         e_0 = z_0,   e_i = v_i z_i + (1 - v_i) (e_left + e_right),   v_0 = 1
-        v_i = 1 / (1 + 1 / (2 v_{i-1})) = 2^i / (2^{i+1} - 1),    the variance of e_i in nodes
+        v_i = 1 / (1 + 1 / (2 v_{i-1})) = 2^i / (2^{i+1} - 1),    Var e_i / Var z_i
         N_t = e_j + N_{t - 2^j}
 
     The subtrees of a prefix are disjoint and no node above them is complete, so no unbiased
-    estimate from the nodes released so far has less variance. One draw for every node, at most 2 a
-    leaf in the mean; 2 log2(m) arrays of memory.
+    estimate from the nodes released so far has less variance. There is one draw for every node, at
+    most 2 per leaf on average, and memory for 2 log2(m) arrays.
 
     Guarantee:
         As for every `Factorisation`: a leaf lies in at most bit_length(m) complete nodes (leaf 1
-        attains it) and the weights depend on t alone, so they are post-processing. Right children
-        are released and charged for as well, unlike in `Tree`, at no cost: the leaf that
-        enters most nodes lies in left children only.
+        attains it) and the weights depend on t alone, so they are post-processing. Unlike in `Tree`
+        right children are released as well, which costs nothing: the leaf that enters most nodes
+        lies in left children only.
     """
 
     word = "honaker"
@@ -86,7 +85,7 @@ class Honaker(Factorisation):
 
 @dataclass(unsafe_hash=True)
 class KAry(Factorisation):
-    """K-ary tree: prefixes in base k with digits of both signs, a node for each unit of a digit.
+    """K-ary tree: prefixes in base k with positive and negative digits, a node per unit of a digit.
 
     Andersson, Pagh, Steiner and Torkamani, "Count on your elders: Laplace vs Gaussian noise", FORC
     2025 (arXiv 2408.07021), the k-ary tree mechanism with negative digits. k = 5, t = 9 = 2 * 5 -
@@ -95,19 +94,20 @@ class KAry(Factorisation):
         level 1   [1 2 3 4 5] [6 7 8 9 10]        N_9 = z[1-5] + z[6-10] - z[10]
         level 0                         -[10]     digits -(k-1)//2 .. k//2 at every level
 
-    A digit rises by one with its count; past k//2 the level above takes over and the digit starts
-    again at -(k-1)//2, the node just gained minus its last children. A node is thus used
-    before it is full: only its NOISE is used, and the future leaves cancel from the sum. Children
-    in the middle are never used. k = 2 has no negative digit and is `Tree` bit for bit.
+    Counting on by one node of a level raises its digit by one; after k//2 the digit is -(k-1)//2,
+    with a carry: one more node of the level above, minus its last (k-1)//2 children. A node is thus
+    used before it is full: only its NOISE is used, and the future leaves cancel from the sum.
+    Children in the middle are never used. k = 2 has no negative digit and is `Tree` bit for bit.
 
     Guarantee:
         If replacing one user moves one leaf by at most Delta_1 in L1 and nodes carry Laplace
         noise of scale lam, all m releases are epsilon-DP, epsilon = levels(m, k) Delta_1 / lam, for
-        adaptive streams too. Releases are B (C x + z) with C the 0/1 leaves of each node and B C =
-        A lower triangular. Fix z, and let user R's leaf move by Delta, a function of the releases
-        before R. Then z -> z - C_R Delta reproduces all releases; it preserves volume, because what
-        Delta depends on, B_{<R} z, is itself unmoved (B_{<R} C_R = A_{<R,R} = 0). So the
-        log-density moves by at most `|C_R|_1 Delta_1 / lam`, a leaf being in one node of a level.
+        adaptive streams too. Releases are B (C x + z), x the leaves, z the noises, C the 0/1 leaves
+        of each node and B C = A lower triangular. Fix z, and let user R's leaf move by Delta, a
+        function of the releases before R. Then z -> z - C_R Delta reproduces all releases; it
+        preserves volume, because what Delta depends on, B_{<R} z, is itself unmoved (B_{<R} C_R =
+        A_{<R,R} = 0). So the log-density moves by at most `|C_R|_1 Delta_1 / lam`, a leaf being in
+        one node of a level.
 
     Differs from the paper:
         1. k may be even (a tie goes to the positive digit), and is chosen for m by counting nodes,
@@ -116,7 +116,7 @@ class KAry(Factorisation):
     """
 
     arity: int | None = None
-    """k >= 2, the base; None for `best_arity(m)`"""
+    """base k >= 2; None for `best_arity` of the number of leaves"""
     word = "k-ary"
     bounded = True
 
@@ -153,7 +153,7 @@ class KAry(Factorisation):
         return self._above[0]
 
     def _subtracted(self) -> list[Floats]:
-        """Return minus the noise of the last 1, 2, .., (k-1)//2 children of the node just added."""
+        """Return minus the noise of the last 1, 2, .., (arity-1)//2 children of the last node."""
         sums: list[Floats] = []
         for _ in range((self._k - 1) // 2):
             z = self.source()
@@ -173,7 +173,7 @@ def levels(leaves: int, arity: int) -> int:
 
 @cache
 def best_arity(leaves: int) -> int:
-    """Return the k of least mean variance, levels^2 x nodes in use, over 1..leaves (Laplace).
+    """Return the arity of least mean variance of Laplace noise over the prefixes 1..leaves.
 
     >>> best_arity(10_000)
     28
@@ -211,11 +211,12 @@ def nodes_in_use(leaves: int, arity: int) -> int:
 
 
 class Independent(Factorisation):
-    """Fresh noise on every leaf, N_t = z_1 + ... + z_t of size sqrt(t), as under local privacy.
+    """Fresh noise z_t on every leaf; N_t = z_1 + ... + z_t grows like sqrt(t), as in local privacy.
 
     Guarantee:
-        A leaf is released once: mu = S / s with Gaussian noise, epsilon = Delta_1 / lam with
-        Laplace noise, for every number of releases, and even if nobody trusts the accumulator.
+        A leaf is released once, so mu is the L2 sensitivity divided by stddev (Gaussian noise), or
+        epsilon the L1 sensitivity divided by scale (Laplace), for any number of releases, and even
+        if nobody trusts the accumulator.
     """
 
     word = "independent"
@@ -241,7 +242,7 @@ class Hybrid(Factorisation):
     """Trees for epochs 2^j..2^{j+1}-1, each on top of the noisy totals of earlier epochs.
 
     After Chan, Shi and Song, "Private and continual release of statistics", ACM TISSEC 2011, the
-    hybrid mechanism, whose epochs pay for a total and a tree apart; here the total is the root::
+    hybrid mechanism, whose epochs release a total beside a tree; here the total is the root::
 
         t:        1 | 2 3 | 4 5 6 7 | 8 9 ..        N_9 = root_0 + root_1 + root_2 + tree_3(2)
         levels h: 1 |  2  |    3    |   4
@@ -255,8 +256,8 @@ class Hybrid(Factorisation):
 
     Guarantee:
         All releases together, for every horizon at once, cost what one release with noise of the
-        source costs: epsilon = Delta_1 / lam for Laplace and norm 1, mu = S / s for Gaussian and
-        norm 2, because h nodes with h (sqrt(h)) times the noise compose to one, adaptively.
+        source costs, in pure epsilon for norm 1 and in mu of Gaussian noise for norm 2, because h
+        nodes with h (sqrt(h)) times the noise compose to one, adaptively.
     """
 
     norm: Literal[1, 2]
@@ -301,29 +302,29 @@ class Window(Factorisation):
     released up to T' is differentially private for each user of the last `window` leaves; an older
     user may be revealed completely.
 
-    A release is clean(1..c) + noisy nodes of (c, t]. Clean parts add up to the exact prefix, so it
-    is S_t + N_t like that of every other factorisation, with N_t the noises of the nodes in use: no
-    sum of expired leaves is kept, and no list of raw data either::
+    Release t is the exact sum of leaves 1..c plus noisy nodes that tile (c, t]. All parts add up to
+    the exact prefix plus noise, S_t + N_t as for every other factorisation, with N_t the noises of
+    the nodes in use: no sum of expired leaves is kept, and no list of raw data either::
 
         W = 4, t = 7:    exact  1 2 3 (4)|(5 6)(7)         c = t - W
                          lazy  (1 2 3 4)|(5 6)(7)          c = end of the block before the last
 
     Exact (as in the paper): at t in block k the nodes of the suffix of block k-1 that has not
-    expired, then those of the prefix of block k; 1 node at the end of a block, else
-    w + 1 - tz(t mod W). Lazy: the root of block k-1 until block k ends, then those of the prefix;
-    up to 2 W - 1 rounds are protected with about half as many nodes in use, 1 + popcount(t mod W).
-    Both are the ordinary tree while t <= W.
+    expired, then those of the prefix of block k; 1 node at the end of a block, else w + 1 minus the
+    trailing zero bits of t mod W, W = 2^w. Lazy: the root of block k-1 until block k ends, then
+    those of the prefix; up to 2 W - 1 rounds are protected with about half as many nodes in use,
+    popcount(t mod W) + 1. Both are the ordinary tree while t <= W.
 
     Guarantee:
         If replacing one user moves one leaf by at most S in L2 (Delta_1 in L1) and nodes carry
         N(0, s^2) (Laplace noise lam), then for every T' the releases up to T' are mu-GDP with mu =
         column_norm S / s (epsilon = nodes Delta_1 / lam) for each user of the last `window` leaves,
-        adaptively: release the noisy nodes and the clean sums; that user's leaf is in at most
-        w + 1 of the nodes, W = 2^w, one a level, and in no clean sum yet.
+        adaptively: release the noisy nodes and the exact sums; that user's leaf is in at most w + 1
+        of the nodes, one a level, and in no exact sum yet.
 
     Differs from the paper:
-        1. `lazy`.
-        2. Fewer than W releases are charged bit_length(m) nodes.
+        1. `lazy` is not in the paper.
+        2. If m < W leaves are released, a user is charged for bit_length(m) nodes.
     """
 
     window: int
@@ -341,7 +342,7 @@ class Window(Factorisation):
 
     @property
     def depth(self) -> int:
-        """w, the smallest integer with 2^w >= window."""
+        """Smallest integer w with 2^w >= `window`."""
         return int(self.window - 1).bit_length()
 
     def nodes(self, leaves: int | None = None) -> int:
@@ -366,7 +367,7 @@ class Window(Factorisation):
         return first
 
     def tiles(self, t: int) -> list[Node]:
-        """Return the nodes whose noises are in release t, left to right; they tile (c, t]."""
+        """Return the nodes whose noises are in release t, from left to right."""
         W = 2**self.depth
         block, r = divmod(t, W)
         start = block * W
@@ -396,13 +397,13 @@ def _suffix(end: int, length: int) -> list[Node]:
 
 
 class Staggered:
-    """`BLT` noise of K rows: each row takes its first `turns` steps alone, then all in step.
+    """`BLT` noise of K rows: each row takes its first `turns` steps alone, then all step together.
 
-    A call is one step of the row whose turn it is, and returns N_i of every row at its own step i,
-    (R, K, d). A resting row keeps its noise, 0 before its first step. A prefix sum of K rows in
-    which resting rows stay unchanged is thus K prefix sums, each with noise for its own number of
-    steps: with n steps each, a user who is in one of the rows moves C x by at most
-    `BLT().column_norm(n)` times the sensitivity.
+    A call is one step of the row whose turn it is, later of all rows, and returns the noise of each
+    row at its own step, (R, K, d). A resting row keeps its noise, 0 before its first step. A prefix
+    sum of K rows in which resting rows stay unchanged is thus K prefix sums, each with noise for
+    its own number of steps: with n steps each, a user who is in one of the rows moves the noised
+    vector by at most `BLT().column_norm(n)` times the sensitivity.
     """
 
     def __init__(
@@ -440,7 +441,7 @@ FACTORISATIONS: dict[str, Factorisation] = {
     one.word: one
     for one in (*(BLT(), SquareRoot(), Tree(), Padded(), Honaker(), KAry(), Independent()),)
 }
-"""Factorisation by its name in the settings of agents; optional modules add theirs"""
+"""Factorisation by its name in settings of agents; optional modules add their factorisations"""
 
 
 def factorisation(word: str) -> Factorisation:
