@@ -33,24 +33,24 @@ from dpbandit.privacy.premises import ALL_FACTS, Fact
 from dpbandit.specs import AgentConfig, ContextualSpec, PremiumSpec, PriceListSpec, ScoringAgent
 
 Features: TypeAlias = Literal["additive", "interactions", "curve"]
-_FEATURES = ("additive", "interactions", "curve")
+_FEATURES = ("additive", "interactions", "curve")  # choices of `features`, see `demand_rows`
 _MAX_BENDS = 8
-"""Most principal components that describe a curve's deviation from a line"""
+"""Largest number of principal components that describe a curve's deviation from a line"""
 _CONSTANT_SIZE, _BENDS_SIZE = 0.5, 0.7
-"""Sizes of features beside a price in [-1, 1]: a constant, and the largest row of bends"""
+"""Constant feature beside a price scaled to [-1, 1]; largest norm of its principal components"""
 
 Selling: TypeAlias = PriceListSpec | PremiumSpec
-"""Spec of a problem whose arms are prices, or premiums over a price in the context"""
+"""Spec of a problem whose arms are prices, or premiums added to a price that the context holds"""
 
 _EXPLORATION = 0.3
-"""Rate of random prices after the first: the probability is 0.3 explore / t in round t"""
+"""Factor of the probability of a random price, 0.3 explore / t in round t after the first rounds"""
 
 
 def demand_spec(spec: Selling, features: Features = "additive") -> ContextualSpec:
-    """Return the inner problem of predicting sales: arms are prices, one row of features each.
+    """Return the spec of predicting sales: arms are prices, each with a row of features.
 
-    The reward is 1 for a sale, else 0, or units sold over the most that a customer may buy; rows
-    have Euclidean norm at most 1, see `demand_rows`.
+    The reward is the number of units sold divided by the largest number that a customer may buy,
+    so mostly 0 or 1; rows have Euclidean norm at most 1, see `demand_rows`.
 
     >>> spec = PriceListSpec(n_actions=2, dim=3, horizon=9, prices=(1.0, 2.0))
     >>> demand_spec(spec).context_shape, demand_spec(spec, "interactions").context_shape
@@ -70,10 +70,10 @@ def demand_spec(spec: Selling, features: Features = "additive") -> ContextualSpe
 
 
 def demand_rows(spec: Selling, context: Floats, features: Features = "additive") -> Floats:
-    """Return customers' features at every price: contexts (..., d) -> rows (..., K, m), norm <= 1.
+    """Return m features of customers at every price: contexts (..., d) -> rows (..., K, m).
 
-    With x the context over its public bound (clipped to it first) and p~ in [-1, 1] the price (of a
-    `PremiumSpec` the premium)::
+    Rows have norm at most 1. With x the context, clipped to its public bound and divided by it, and
+    p~ the price (of a `PremiumSpec` the premium), scaled linearly to [-1, 1]::
 
         additive       (x, p~) / sqrt(2)        utility is linear in the price, one slope for all
         interactions   (x, p~ x) / sqrt(2)      the slope in the price depends on the customer
@@ -102,10 +102,10 @@ def demand_rows(spec: Selling, context: Floats, features: Features = "additive")
 
 @cache
 def curve(prices: tuple[float, ...]) -> Floats:
-    """Return basis functions of a curve over prices: rows of norm <= 1 per price, (K, m).
+    """Return m basis functions of a curve over K prices, (K, m), whose rows have norm <= 1.
 
-    Columns are the price, a constant, and up to eight bends: the principal components, largest
-    first, of a random walk over the prices after its linear fit is removed.
+    Columns are the price, a constant, and up to eight principal components, largest first, of a
+    random walk over the prices whose linear fit is subtracted.
 
     >>> curve((1.0, 2.0, 3.0)).round(2).tolist()
     [[-0.85, 0.43, 0.3], [0.0, 0.43, -0.6], [0.85, 0.43, 0.3]]
@@ -124,29 +124,29 @@ def curve(prices: tuple[float, ...]) -> Floats:
 
 @cache
 def _line(prices: tuple[float, ...]) -> Floats:
-    """Map prices linearly onto [-1, 1], (K, 1); if all are equal, onto 0."""
+    """Return prices mapped linearly onto [-1, 1], (K, 1), or 0 if all are equal."""
     price = np.array(prices)[:, None]
     middle, half = (price.max() + price.min()) / 2, (price.max() - price.min()) / 2
     return (price - middle) / half if half else np.zeros_like(price)
 
 
 class Priced(Around[Any]):
-    """Wrapper that lets an agent which scores arms learn demand on a list of prices.
+    """Wrapper by which an agent that scores arms learns the demand at each price of a list.
 
-    Plays argmax_a margin_a x P(sale at price a), the probability learned by `agent`::
+    Plays argmax_a margin_a x P(sale at price a), a probability that the inner agent learns::
 
         act      until `explore` rewards have been seen: a uniformly random price;
                  after t rewards, with probability 0.3 explore / t: the same;
                  else: argmax_a margin_a clip(s_a, 0, 1), s = inner.scores(rows)     (R, K)
         update   inner.update(rows, action, sold),  sold = clip(reward / margin_a, 0, 1)
 
-    margin_a is the margin of the most units that a customer may buy, mostly one; with a
-    `PremiumSpec` it depends on the context by a public function. Settings that `agent` leaves at
-    None get defaults for a model of demand if its class has some (`for_demand`, see `DPUCB`).
+    `rows` are `demand_rows`, s_a the inner agent's score of price a, and margin_a the margin of all
+    units that a customer may buy, mostly one; with a `PremiumSpec` margin_a is a public function of
+    the context. Settings of the inner agent that are None get its class's defaults for demand.
 
     Random prices come first because an agent without data scores all prices alike, would always
-    play the highest, and could never separate slope and level of demand. `inner.act` is never
-    called: exploration that the inner agent does there, and not in its scores, does not happen.
+    play the highest, and could never separate slope and level of demand. The inner agent's `act` is
+    never called, so that it explores only as far as its scores do.
 
     Guarantee:
         The guarantee and the ledger of the inner agent: if it is (epsilon, delta)-joint DP for any
@@ -170,7 +170,8 @@ class Priced(Around[Any]):
     agent: Inner = field(kw_only=False)
     """config of the agent that learns P(sale | context, price)"""
     features: Features = "additive"
-    """features of a price, one slope for all customers, or one each, or a curve (`demand_rows`)"""
+    """features of a price, with one slope for all customers, one for each, or a curve of the price
+    (see `demand_rows`)"""
     explore: Count0 | None = None
     """rounds of random prices at first, a public number; if None, ceil(horizon / 100)"""
     inner = cast(ScoringAgent, None)
@@ -230,6 +231,6 @@ class Priced(Around[Any]):
         self.inner.update(rows, action, np.minimum(dollars / pick(margins, action), 1.0))
 
     def largest_margins(self, context: Floats) -> Floats:
-        """Return the dollars that the most units earn at each price, (R, K)."""
+        """Return the margin in dollars, at each price, of all units a customer may buy, (R, K)."""
         margins: Floats = self.spec.most_units * self.spec.margins_at(context)
         return margins

@@ -55,24 +55,25 @@ MESSAGES: dict[TrustModel, tuple[Message, ...]] = {
     "shuffled": ("coins", "flips"),
     "local": ("privunit", "gaussian", "laplace", "k-norm"),
 }
-"""Messages that each model of trust allows; "auto" is the first"""
+"""Messages that each model of trust allows; `message="auto"` chooses the first"""
 AnyMessage: TypeAlias = Annotated[Message | Literal["auto"], lambda name, value: None]
-"""Kind of a message, checked together with `trust`"""
+"""Kind of a message, or "auto"; checked only together with `trust`, not alone"""
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
 _MOMENT_RIDGE = 0.05
-"""Ridge of the moments, as a share of their mean eigenvalue"""
+"""Ridge of a regression on sums of messages, as a share of its matrix's mean eigenvalue"""
 _UNIFORM_ROUNDS = 9
-"""Rounds of uniform play of `LocalLinUCB`, in units of d times the variance of a message's noise"""
+"""Uniform rounds of `LocalLinUCB`, in units of d times the noise variance of a message's entry"""
 
 
 class LocalSums:
-    """Sums of local messages over batches, which are post-processing.
+    """Mechanism that sums local messages over batches; the sums are post-processing of messages.
 
     Args:
         send: function from raw rounds to the messages of one user of each replica.
         spend: privacy cost of one message.
         variance: noise variance of a coordinate of one message.
-        ends, horizon: see `FadingSum`.
+        ends: last rounds of batches.
+        horizon: number of rounds of the run.
     """
 
     fade = 0.0
@@ -101,7 +102,7 @@ class LocalSums:
         return float(np.diff([0, *self._ends])[batch]) * self._variance
 
     def take_rounds(self, lead: tuple[int, ...], *datum: npt.NDArray[Any]) -> Floats | None:
-        """Call the sum for one round, whose `lead` is (R,)."""
+        """Call the sum with one round's datum of every replica; `lead` is ignored."""
         return self(*datum)
 
     def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
@@ -134,7 +135,7 @@ class Devices(Arms):
         return predictions(context, self.theta, shared=context.ndim == 3)
 
     def row_and_block(self, context: Floats, action: Ints) -> tuple[Floats, Ints]:
-        """Return the row (R, d) of the arm that was played, and its block (R,)."""
+        """Return the row (R, d) of the arm played, and the index (R,) of its parameter."""
         if self.spec.shared:
             return pick(context, action), np.zeros_like(action)
         return context, action
@@ -143,7 +144,7 @@ class Devices(Arms):
 class Broadcast(PrivateAgent[ContextualSpec], Devices):
     """Play on devices by a broadcast model; each device sends one private message on its reward.
 
-    A design of this project. Rounds are cut into batches, each a tenth longer than the one before::
+    A design of this project. Each batch of rounds is a tenth longer than the one before::
 
         on her device     plays argmax_a x . theta_a (the first batch, and ties, at random),
                           sends a message on (x, a, r)
@@ -162,9 +163,10 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
                      gaussian, laplace,   u and noise of her own              every message
                      k-norm
 
-    u lies in the block of the arm that was played; the signs of other blocks are fair coins. The
-    server treats all sums alike: it weighs them by their noise, corrects for the selection of rows
-    by greedy play, assuming rows uniform on a sphere, and plays greedily.
+    Here r is the reward, `centre` the middle of its range and x the row of the arm played. u fills
+    the coordinates of that arm's parameter; signs of other arms are fair coins. The server weighs
+    sums by their noise and corrects for the selection of rows by greedy play, for rows uniform on
+    a sphere.
 
     Guarantee:
         (epsilon, delta)-DP of everything that the server sees, for replacing one user's round, and
@@ -194,7 +196,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.0
     """factor of a batch's weight from one sum to the next, in [0, 0.999]; only with "central" """
     first_batch: Count | None = None
-    """rounds of uniform play; if None, in proportion to the noise, from 100 to a tenth of T"""
+    """rounds of uniform play; if None, more the larger the noise, from 100 to a tenth of T"""
     growth: Growth = 0.1
     """growth of batches; each has (1 + growth) times the rounds of the one before"""
     channel = cast(FadingSum | BitSum | LocalSums, None)
@@ -231,7 +233,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         self.recent: Floats | float = 0.0
 
     def usual_first_batch(self) -> int:
-        """Return the rounds of uniform play that lift a sum above its noise, at most T / 10."""
+        """Return uniform rounds until a sum's signal exceeds its noise, at most T / 10."""
         d, D, V = self.spec.dim, self.blocks * self.spec.dim, self.variance()
         if self.sent in LOCAL:
             rounds = 18 * D * V
@@ -241,7 +243,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         return max(1, ceil(min(max(100.0, rounds), self.spec.horizon / 10)))
 
     def variance(self) -> float:
-        """Return the approximate noise variance of a sum, or of a local message."""
+        """Return the approximate noise variance of a coordinate of a sum, or of a local message."""
         D = self.blocks * self.spec.dim
         if self.epsilon == inf:
             return 0.0
@@ -253,7 +255,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         return gaussian * self.spec.dim
 
     def open(self, ends: Sequence[int]) -> None:
-        """Set `channel`, which is (epsilon, delta)-DP for one user's round."""
+        """Set `channel` to an (epsilon, delta)-DP mechanism that sums batches ending at `ends`."""
         target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
         batches: dict[str, Any] = {"ends": ends, "horizon": self.spec.horizon}
         sums, sent, streams = self.directions, self.sent, self.streams
@@ -299,28 +301,29 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
 
 
 class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
-    """Play by ridge regression on sums of locally private messages, a user's noisy (x x', s x).
+    """Play by ridge regression on sums of locally private messages, each a user's noisy moments.
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
     learning", NeurIPS 2020, of which we read only the introduction, and two programs::
 
-        send             (x x' / sqrt(2), s x) + N(0, (2 / mu)^2 I), s the sign of the reward about
+        send             (x x' / sqrt(2), y x) + N(0, (2 / mu)^2 I), y the sign of the reward about
                          the middle of its range
-        end of a batch   G, b = the sums of all messages, Gamma = 2 sqrt(d) times the noise of an
-                         entry of G;                theta = (G + ridge Gamma I)^-1 b
-        play             argmax_a x . theta + bonus s |(G + ridge Gamma I)^-1 x|, s the noise of an
-                         entry of b; the first batch, and ties, at random
+        end of a batch   G, b = the sums of all messages' estimates of x x' and y x,
+                         Gamma = 2 sqrt(d) times the standard deviation of the noise in G's entries;
+                         theta = (G + ridge Gamma I)^-1 b
+        play             argmax_a x . theta + bonus s |(G + ridge Gamma I)^-1 x|, s the standard
+                         deviation of the noise in b; the first batch, and ties, at random
 
     Guarantee:
-        Every message is locally (epsilon, delta)-DP, exactly mu-GDP: `|xx' - yy'|^2 / 2 + |sx -
-        ty|^2 <= 4` for all rows of norm at most 1 (`SecondMoments`), so that the Gram matrix adds
-        nothing; a user sends one. No trusted server is needed, as long as actions are chosen and
-        rewards observed on the device.
+        Every message is locally (epsilon, delta)-DP, exactly mu-GDP: messages of any two users
+        differ by at most 2 in L2, for rows of norm at most 1, and so do the vectors y x alone: the
+        Gram matrix costs nothing (`SecondMoments`). A user sends one message. No trusted server is
+        needed, as long as actions are chosen and rewards observed on the device.
 
     Differs from the paper:
         Reconstructed. Exact Gaussian noise for both parts together, signs of rewards, greedy by
-        default, and a new model at the end of growing batches only. The programs fit in every
-        round, and are optimistic with a width that grows like T^(1/4).
+        default, and a new model at the end of growing batches only. The two programs fit in every
+        round, and add a confidence width that grows like T^(1/4).
 
     >>> from dpbandit import certify
     >>> certify(LocalLinUCB(epsilon=1.0), "GLMBandit", accountants=False).ledger.brief
@@ -331,7 +334,7 @@ class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
     epsilon: float = 1.0
     """target epsilon, > 0; inf sends exact rounds"""
     ridge: Positive = 1.0
-    """ridge, in units of the spectral norm of the noise, > 0"""
+    """ridge, in units of the spectral norm of the Gram matrix's noise, > 0"""
     bonus: Least0 = 0.0
     """size of the bonus, in standard deviations of the privacy noise in a prediction, >= 0"""
     growth: Growth = 0.1
@@ -371,7 +374,7 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
     NeurIPS 2021, whose algorithm as printed is `LDPSGD`::
 
         in round t    play argmax_a x . theta_t, ties at random
-                      g = (y - logistic(x . theta_t)) x, y the reward on a scale from 0 to 1
+                      g = (y - logistic(x . theta_t)) x, y the reward scaled to [0, 1]
                       send z, a locally private message of mean g
                       theta_{t+1} = the projection of theta_t + z c / (t + 10 c) onto a ball
 
@@ -383,8 +386,8 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
 
     Differs from the paper:
         1. PrivUnit messages with the optimal cap, not half of the sphere; other distributions.
-        2. One message on all arms' parameters, not one for each arm. No warm-up, no arm dropped.
-        3. Steps c / (t + 10 c) and the ball are from our experiments. The model is logistic.
+        2. One message on all arms' parameters, not one for each arm; no warm-up, no elimination.
+        3. Step sizes c / (t + 10 c) and the ball are from our experiments. The model is logistic.
 
     **Limits.** Greedy play, and a logistic model for all rewards.
 
@@ -400,7 +403,8 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
     message: LocalMessage = "privunit"
     """distribution of a message's noise"""
     step: Positive | None = None
-    """step size c, > 0; if None, 4 D, one over the least curvature of D parameters at 0"""
+    """step size c, > 0; if None, 4 times the number of parameters, the inverse of the logistic
+    loss's smallest curvature at theta = 0"""
     radius: Positive = 6.0
     """radius of the ball onto which theta is projected, > 0"""
     messages = started(LocalVectors)
@@ -421,7 +425,7 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
         self.ledger = ledger_of(self.epsilon, spend, without="exact gradients", notion=LOCAL_DP)
 
     def clipped(self, x: Floats) -> Floats:
-        """Clip rows to the bound of contexts and divide them by it: norm at most 1."""
+        """Return rows clipped to the bound of contexts and divided by it, of norm at most 1."""
         return clip_norm(x, self.spec.context_norm) / self.spec.context_norm
 
     def scores(self, context: Floats) -> Floats:
@@ -442,20 +446,22 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
         self.theta = clip_norm(moved, self.radius).reshape(self.theta.shape)
 
 
-_IMAGINED_PEOPLE = 3000
+_IMAGINED_PEOPLE = 3000  # synthetic people drawn for one estimate of moments
 _CHUNK_PEOPLE, _CHUNK_ENTRIES = 500, 2**18
-"""Limits of a chunk of imagined people: their number, and matrix entries of their rows"""
+"""Limits of synthetic people computed at once, in number and in matrix entries of their rows"""
 
 
 class ImaginedPeople:
-    """E[f(x) x' 1(block)] of the rows x that a greedy policy plays, f the identity or the sign.
+    """Estimate of E[f(x) x' 1(arm)] for rows x played greedily, from synthetic people.
 
-    Rows are uniform on the unit sphere: one per person for all arms, or one for each arm if arms
-    share a parameter. Every call draws new people, alike in all replicas and all runs (fixed seed).
+    f is the identity or the sign, 1(arm) selects rounds of one arm, or all if arms share a
+    parameter. Rows are uniform on the unit sphere: one per person for all arms, or one for each
+    arm. Every call draws new people, the same in all replicas and all runs (fixed seed).
 
     Args:
-        arms, dim: K and d.
-        shared: True if every arm has a row and all share one block.
+        arms: number of arms, K.
+        dim: number of features, d.
+        shared: True if every arm has a row and all share one parameter.
         signs: True if f is the sign.
     """
 
@@ -464,7 +470,7 @@ class ImaginedPeople:
         self._public = np.random.default_rng(0)
 
     def moments(self, theta: Floats) -> Floats:
-        """Return moments (R, blocks, d, d) for parameters (R, blocks, d), with ties at random."""
+        """Return the moments (R, K, d, d) for parameters (R, K, d), K = 1 if arms share one."""
         n, rows, d = self._shape
         people = self._public.standard_normal(self._shape)
         x = (people / np.linalg.norm(people, axis=2, keepdims=True)).reshape(n * rows, d)
@@ -481,7 +487,7 @@ class ImaginedPeople:
         return (moments.reshape(R, blocks, d, d) / n)[place.ravel()]
 
     def _played(self, scores: Floats) -> Floats:
-        """Return each row's probability of play; it and scores are (R, blocks, people x rows)."""
+        """Return each row's probability of being played, shaped as scores (R, K, people x rows)."""
         R, blocks, length = scores.shape
         options = scores.reshape(R, blocks, -1, self._shape[1])  # rows or blocks are 1
         best = options == options.max(axis=(1, 3), keepdims=True)

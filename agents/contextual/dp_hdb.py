@@ -48,11 +48,11 @@ from dpbandit.privacy.vertices import (
 from dpbandit.specs import ContextualSpec, LinkName, link_of
 
 Moving: TypeAlias = npt.NDArray[np.bool_]
-"""Mask of the arms that take a step, (G,)"""
+"""Mask of the parameters (one per arm, or one shared) that take a Frank-Wolfe step this round"""
 _GRADIENT_CLIP_SHARE = 0.2
-"""Default of `gradient_clip` over the largest `|r x|`: less noise outweighs the bias of clipping"""
+"""Default gradient clip, as a share of the largest `|r x|`; smaller clips need less noise"""
 _MAX_PAPER_EPSILON = 5.0
-"""Largest epsilon that the advanced composition behind the printed noise reaches"""
+"""Largest epsilon at which the composition theorem behind the paper's printed noise is valid"""
 
 
 def _gap(name: str, value: Any) -> None:
@@ -62,14 +62,15 @@ def _gap(name: str, value: Any) -> None:
 
 
 class FrankWolfe:
-    """Frank-Wolfe iterates of G parameters, each in the l_1 ball of radius R; public numbers only.
+    """Frank-Wolfe iterates of G parameter vectors in an l_1 ball, computed from releases only.
 
-    Frank and Wolfe (1956), with the step sizes of Han et al. (see `DPHDB`). theta_1 = 0 and::
+    Frank and Wolfe (1956), with the step sizes of Han et al. (see `DPHDB`). G is the number of
+    arms, or 1 if they share a parameter. theta_1 = 0, and in the i-th step of a parameter::
 
-        theta_{i+1} = theta_i + c / (i+1) (v_i - theta_i)          in the arm's i-th step,
+        theta_{i+1} = theta_i + c / (i+1) (v_i - theta_i),          v_i a vertex of the ball,
 
-    so that with c = 1 theta_i is the mean of v_1..v_{i-1} and 0.
-    Shapes: theta, previous (R, G, d); steps (G,), the number of steps of each arm.
+    so that with c = 1 theta_i is the mean of v_1..v_{i-1} and 0. `theta` and the iterates before
+    it, `previous`, are (R, G, d); `steps`, the number of steps of each parameter, is (G,).
     """
 
     def __init__(self, replicas: int, shape: tuple[int, int], *, radius: float, step: float):
@@ -79,11 +80,11 @@ class FrankWolfe:
         self._radius, self._step = radius, step
 
     def next_steps(self, moving: Moving) -> Ints:
-        """Return the number i of each arm's next step, (G,); 0 for arms that are not `moving`."""
+        """Return the number of each parameter's next step, 0 for those that are not `moving`."""
         return np.where(moving, self.steps + 1, 0)
 
     def move(self, vertices: Ints, moving: Moving) -> None:
-        """Step with the `moving` arms (G,) towards their vertices (R, G), see `vertex_scores`."""
+        """Step with `moving` parameters towards `vertices`, indices in `vertex_scores`, (R, G)."""
         R, G, d = self.theta.shape
         self.steps = self.steps + moving
         weight = np.where(moving, self._step / (self.steps + 1), 0.0)
@@ -96,11 +97,12 @@ class FrankWolfe:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Public schedule of warm-up pulls and of the arms that take a step in each round.
+    """Public schedule of warm-up pulls and of the parameters that take a step in each round.
 
-    Disjoint arms: in the warm-up each arm in turn is pulled for `warm_up` rounds and alone takes
-    steps; afterwards all take a step in every round (an arm that is not played has gradient 0). A
-    shared parameter steps in every round; for `warm_up` rounds its arms are pulled in turn.
+    If each arm has its own parameter, arms are pulled one after the other for `warm_up` rounds,
+    and only the pulled arm's parameter steps; afterwards all step in every round (an arm that is
+    not played has gradient 0). A shared parameter steps in every round, and arms take turns for
+    `warm_up` rounds in all.
     """
 
     n_actions: int
@@ -113,27 +115,28 @@ class Schedule:
         return self.warm_up * (1 if self.shared else self.n_actions)
 
     def pull(self, n: int) -> int | None:
-        """Return the arm to pull in round n = 0, 1, ...; None once the warm-up is over."""
+        """Return the arm to pull in round n, counted from 0; None once the warm-up is over."""
         if n >= self.rounds:
             return None
         return n % self.n_actions if self.shared else n // self.warm_up
 
     def moving(self, n: int) -> Moving:
-        """Return the mask of arms that take a step in round n, (G,)."""
+        """Return the mask of parameters that take a step in round n, counted from 0."""
         arm = self.pull(n)
         if self.shared or arm is None:
             return np.ones(1 if self.shared else self.n_actions, dtype=np.bool_)
         return rows(self.n_actions) == arm
 
     def steps(self, horizon: int) -> int:
-        """Return n_arm, the number of steps of every arm after `horizon` rounds."""
+        """Return the number of steps that each parameter has taken after `horizon` rounds."""
         return horizon if self.shared else horizon - (self.n_actions - 1) * self.warm_up
 
 
 def default_warm_up(spec: ContextualSpec, *, epsilon: float = inf, share: float = inf) -> int:
-    """Return t_0 = ln(d T) ln T / epsilon^2 (epsilon = 1 for inf), in all at most `share` T rounds.
+    """Return the warm-up rounds per arm, ln(d T) ln T / epsilon^2, at most `share` T for all arms.
 
-    The order is from the paper, the constant 1 from its authors' programs.
+    The order is from the paper, the constant 1 from its authors' programs; an infinite epsilon
+    counts as 1.
     """
     T, arms = spec.horizon, 1 if spec.shared else spec.n_actions
     wanted = log(spec.dim * T) * log(T) / (1.0 if epsilon == inf else max(epsilon, 1e-9)) ** 2
@@ -141,26 +144,26 @@ def default_warm_up(spec: ContextualSpec, *, epsilon: float = inf, share: float 
 
 
 class FrankWolfeBandit(Arms):
-    """Base class of agents that warm up, then play the candidate of the largest zeta(x . theta).
+    """Base class of agents that warm up, then play the candidate arm of the largest mean reward.
 
-    Candidates are the arms whose zeta(x . theta_frozen) is within h_sub / 2 of the largest, where
-    theta_frozen is the estimate after the warm-up. With delayed rewards the agent
-    does not learn from the first `delay` users, for whom arm 0 is pulled before its turn.
+    The mean reward is zeta(x . theta_a), zeta the inverse link. Candidates are the arms whose mean
+    reward at the estimate after the warm-up is within h_sub / 2 (`subset_gap`) of the largest. With
+    delayed rewards the agent does not learn from the first `delay` users, who all get arm 0.
     """
 
     radius: Positive | None = None
-    """radius R of the l_1 ball of parameters; if None, 1, with the identity link the largest reward
-    over the bound of contexts. Inside `Priced` it bounds the parameter of the logits: steep demand
-    needs more than 1"""
+    """radius R of the l_1 ball of parameters; if None, 1, but with the identity link the largest
+    reward divided by the bound of contexts. Inside `Priced` it bounds the parameter of the logits,
+    and steep demand needs more than 1"""
     step: Share = 1.0
-    """factor c of the step sizes, in (0, 1]; smaller suits parameters inside the ball"""
+    """factor c of the step sizes, in (0, 1]; smaller values suit parameters well inside the ball"""
     warm_up: Count | None = None
     """rounds t_0 for which every arm is pulled first (for a shared parameter, rounds in all)"""
     subset_gap: Annotated[float, _gap] = inf
     """gap h_sub, in units of the reward; arms worse than the best by at least this are excluded
     after the warm-up; inf excludes none"""
     residual_clip: Positive | None = None
-    """bound of `|residual|`; if None, the natural one"""
+    """bound to which `|residual|` is clipped; if None, the largest that the model allows"""
     link: LinkName | None = None
     """link of the model; if None, the environment's, or identity if it states none"""
     walk = started(FrankWolfe)
@@ -168,7 +171,7 @@ class FrankWolfeBandit(Arms):
     mechanism = cast(Mechanism, None)
 
     def for_demand(self) -> Self:
-        """Return the config; raise `InputError` for candidates, since prices differ in margins."""
+        """Return the config itself; raise `InputError` if it excludes arms by `subset_gap`."""
         if self.subset_gap < inf:
             raise InputError(
                 f"Expected subset_gap={self.subset_gap!r} to be inf for a model of demand: prices "
@@ -197,11 +200,11 @@ class FrankWolfeBandit(Arms):
         """Raise `InputError` for problems that the agent cannot play."""
 
     def usual_warm_up(self) -> int:
-        """Return the default of `warm_up`."""
+        """Return the default warm-up in rounds per arm, or in all for a shared parameter."""
         return default_warm_up(self.spec, share=0.1)
 
     def begin(self) -> None:
-        """Build the mechanism and `ledger`."""
+        """Set `mechanism`, which releases what steps need, and the privacy ledger `ledger`."""
         raise NotImplementedError
 
     def gradients(
@@ -209,7 +212,8 @@ class FrankWolfeBandit(Arms):
     ) -> RecursiveGradients:
         """Return the statistic of clipped gradients.
 
-        Without a clip residuals are at most::
+        Residuals are clipped to `residual_clip`, or to the largest possible one by `bound`. With
+        contexts of norm at most M, rewards r within +-B, radius R, step factor c, link zeta::
 
             printed  (beta D + L) / M,  beta = M^2 max zeta', D = 2R, L = M max |zeta - r|
             exact    1.5 M R + B with the identity link, else (c beta D + L) / M
@@ -253,7 +257,7 @@ class FrankWolfeBandit(Arms):
         return self.means(self.walk.theta, context)
 
     def means(self, theta: Floats, context: Floats) -> Floats:
-        """Return zeta(x . theta_a), (R, K)."""
+        """Return the mean rewards of arms by the model, the inverse link of x . theta_a, (R, K)."""
         return self.mean(predictions(context, theta, shared=context.ndim == 3))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -270,7 +274,7 @@ class FrankWolfeBandit(Arms):
             self.frozen = walk.theta
 
     def vertices(self, release: Floats) -> Ints:
-        """Return the vertices (R, G) of the least <sum, v>, towards which steps go."""
+        """Return, for each parameter, the index of the vertex towards which it steps, (R, G)."""
         return best_vertices(release)
 
 
@@ -281,16 +285,17 @@ class OnlineFrankWolfe(FrankWolfeBandit):
     optimal algorithms in l_p-geometry and high dimensional contextual bandits" (2022), at epsilon
     = inf; the recursion is that of Xie, Shen, Zhang, Wang and Qian, AAAI 2020::
 
-        1. warm-up: pull every arm t_0 times, one after the other
-        2. then play argmax_a zeta(x . theta_a) among the candidates of the warm-up
+        1. warm-up: pull every arm t_0 times (`warm_up`), one after the other
+        2. then play argmax_a zeta(x . theta_a) among the candidates (`FrankWolfeBandit`)
         3. played arm: G_a += g_i, the recursive gradient (see `RecursiveGradients`);
-           every arm:  v = argmin <G_a, v> over +-R e_j,   theta_a += c/(i+1) (v - theta_a)
+           every arm, in its i-th step:   v = argmin <G_a, v> over the vertices +-R e_j of the l_1
+                                          ball,   theta_a += c/(i+1) (v - theta_a), c the `step`
 
     Guarantee:
         None: exact data reaches later actions.
 
     Differs from the paper:
-        As `DPHDBChoices`. `warm_up=None` is ln(d T) ln T, at most T / 10 in all.
+        As in `DPHDBChoices`. `warm_up=None` is ln(d T) ln T rounds per arm, at most T / 10 in all.
 
     >>> from dpbandit import compare
     >>> sparse = {"dim": 30, "n_actions": 2, "context_order": float("inf"),
@@ -303,7 +308,7 @@ class OnlineFrankWolfe(FrankWolfeBandit):
     """
 
     gradient_clip: Positive | None = None
-    """Euclidean norm to which a gradient is clipped; None clips none"""
+    """Euclidean norm to which a gradient is clipped; None does not clip"""
 
     def begin(self) -> None:
         statistic = self.gradients(gradient_clip=self.gradient_clip)
@@ -372,12 +377,12 @@ class DPHDBChoices(FrankWolfeBandit):
     selection: Literal["gumbel", "laplace"] | None = None
     """distribution of the noise on the scores of vertices"""
     profile: Profile | None = None
-    """budgets of the steps, c / sqrt t or all alike"""
+    """privacy budget of step t, in proportion to 1 / sqrt(t), or the same for all steps"""
     bound: Literal["exact", "printed"] | None = None
-    """bound of a residual, see the table"""
+    """bound of a residual, the paper's or the exact one (see the table)"""
     scale: Literal["fixed", "adaptive"] = "fixed"
-    """scale of a choice's noise; "adaptive" follows the largest bound of a residual so far
-    (identity link), which is less than the exact bound only for c < 1"""
+    """scale of a choice's noise, fixed or (identity link) "adaptive", by the largest bound of a
+    residual so far, which is below the exact bound only if `step` is less than 1"""
     beyond_validity: bool = False
     """True to run also at epsilon > 5 with "paper"; the certificate holds the resulting epsilon"""
 
@@ -398,7 +403,7 @@ class DPHDBChoices(FrankWolfeBandit):
 
     @property
     def choice(self) -> tuple[SelectionNoise, Profile]:
-        """Selection and profile; None is replaced by the calibration's default."""
+        """Noise distribution and budget profile, with the calibration's defaults for None."""
         if self.calibration == "paper":
             return self.selection or "laplace", self.profile or "inverse-sqrt"
         return self.selection or "gumbel", self.profile or "uniform"

@@ -1,7 +1,7 @@
 """Agents that release one Gram matrix and one moment per epoch, whose ends are public.
 
-AdaC-OFUL and AdaPrivate-TS play by one regression of all releases, batched elimination by one
-regression per epoch.
+AdaC-OFUL and AdaPrivate-TS fit one regression to all releases, batched elimination fits one
+to each epoch.
 """
 
 from dataclasses import dataclass
@@ -30,34 +30,34 @@ from dpbandit.privacy.premises import SUMMED, Fact
 from dpbandit.specs import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
-"""Least eigenvalue of a regularised Gram matrix, in units of the noise's spectral norm"""
+"""Floor on eigenvalues of a regularised Gram matrix, in units of its noise's spectral norm"""
 _DESIGN_STEPS = 3
-"""Multiplicative updates from the uniform design towards the G-optimal one"""
+"""Number of multiplicative updates from the uniform design towards the G-optimal one"""
 
 
 @dataclass(frozen=True)
 class Regression:
-    """Ridge regression theta = A^-1 u of each block, with A = U diag(eigenvalues) U'."""
+    """Ridge regressions, one per arm or one for all, by eigenvectors of their Gram matrices."""
 
     theta: Floats
-    """estimated parameters, (R, G, d)"""
+    """estimated parameters, (R, K, d), or (R, 1, d) if arms share one"""
     U: Floats
-    """eigenvectors of A, (R, G, d, d)"""
+    """eigenvectors of the regularised Gram matrices, (R, K, d, d), or (R, 1, d, d)"""
     eigenvalues: Floats
-    """eigenvalues of A, (R, G, d)"""
+    """eigenvalues of the regularised Gram matrices, (R, K, d), or (R, 1, d)"""
     noise: float
-    """standard deviation of the noise in u"""
+    """standard deviation of the noise in the moment, the sum of r x"""
 
     def means(self, context: Floats) -> Floats:
-        """Return x . theta_a, (R, K)."""
+        """Return the predicted rewards x . theta_a of all arms, (R, K)."""
         return predictions(context, self.theta, shared=context.ndim == 3)
 
     def widths(self, context: Floats) -> Floats:
-        """Return sqrt(x' A_a^-1 x), (R, K)."""
+        """Return sqrt(x' A_a^-1 x) of all arms, A_a the regularised Gram matrix, (R, K)."""
         return _lengths(context, self._half)
 
     def inverse_lengths(self, context: Floats) -> Floats:
-        """Return `|A_a^-1 x|`, (R, K)."""
+        """Return `|A_a^-1 x|` of all arms, A_a the regularised Gram matrix, (R, K)."""
         return _lengths(context, self._whole)
 
     @cached_property
@@ -70,19 +70,19 @@ class Regression:
 
     @classmethod
     def of(cls, gram: Floats, moment: Floats, *, ridge: float, least: float, noise: float) -> Self:
-        """Fit with A = gram + ridge I, its eigenvalues raised to at least `least`."""
+        """Fit to Gram matrices plus ridge I, whose eigenvalues are raised to at least `least`."""
         eigenvalues, U = np.linalg.eigh(gram)
         positive = np.maximum(eigenvalues + ridge, least)
         return cls(np.matvec(U, np.vecmat(moment, U) / positive), U, positive, noise)
 
 
 def _joined(blocks: Floats) -> Floats:
-    """Join matrices of all blocks, (R, G, d, d) -> (R, d, G d)."""
+    """Join the matrices of K arms (or of one) side by side, (R, K, d, d) -> (R, d, K d)."""
     return blocks.swapaxes(1, 2).reshape(len(blocks), blocks.shape[-1], -1)
 
 
 def _lengths(context: Floats, root: Floats) -> Floats:
-    """Return `|root_a' x|`, (R, K), for contexts (R, K, d), or (R, d) and K blocks in `root`."""
+    """Return the norm of each arm's part of root' x, (R, K), for contexts (R, K, d) or (R, d)."""
     if context.ndim == 3:
         moved = context @ root
     else:
@@ -91,30 +91,30 @@ def _lengths(context: Floats, root: Floats) -> Floats:
 
 
 class Epochs(PrivateAgent[ContextualSpec], Arms):
-    """Base class of agents that learn from one release per epoch; the first is played at random.
+    """Base class of agents that learn from one release per epoch; the first epoch is random play.
 
-    Rewards enter less the middle of their public range.
+    The middle of the public range is subtracted from rewards.
 
     Guarantee:
-        A user is in one release, whose Gram matrix and moment she moves by 2 sqrt(2) together at
-        moment weight sqrt(2), by 3 with a moment clip (`SecondMoments`): the run is mu-GDP with the
-        whole mu for each release, which carries noise of stddev 2 / mu, or 3 / (sqrt(2) mu)
-        (parallel composition, `FadingSum` with fade 0). The ends of epochs are public. Actions of
-        all other users are post-processing.
+        A user is in one release. She moves its Gram matrix and moment, weighted by sqrt(2), by
+        2 sqrt(2) together, or by 3 with a moment clip (`SecondMoments`): by parallel composition
+        (`FadingSum` with fade 0) the run is mu-GDP with the whole mu for each release, whose
+        moment has noise of stddev 2 / mu, or 3 / (sqrt(2) mu). The ends of epochs are public.
+        Actions of all other users are post-processing.
     """
 
     first_epoch: Count | None = None
-    """rounds of uniform play; if None, in proportion to the noise, at most a tenth of T"""
+    """rounds of uniform play; if None, more the larger the noise, at most a tenth of T"""
     context_clip: Positive | None = None
     """Euclidean norm to which contexts are clipped; if None, the environment's public bound"""
     moment_clip: Positive | None = None
-    """norm to which r x is clipped, r less the middle of its range; r and x are clipped before"""
+    """norm to which r x is clipped, after r (minus the middle of its range) and x are clipped"""
     sums = started(FadingSum)
     statistic = started(SecondMoments)
 
     @property
     def mu(self) -> float:
-        """Gaussian-DP parameter of each release, and of all, since no user is in two of them."""
+        """Gaussian-DP parameter of each release, and of the run, as no user is in two releases."""
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
     @property
@@ -123,7 +123,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         return (self.spec.reward_low + self.spec.reward_high) / 2
 
     def ends(self) -> tuple[int, ...]:
-        """Return the ends of epochs of first, 2 first, 4 first, ... rounds."""
+        """Return the last rounds of epochs, each twice as long as the one before."""
         spec = self.spec
         blocks = 1 if spec.shared else spec.n_actions
         usual = ceil(max(30.0, 8 * sqrt(spec.dim) * blocks / self.mu))
@@ -165,7 +165,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         return self.choose(context, uniforms)
 
     def choose(self, context: Floats, uniforms: Floats) -> Ints:
-        """Return arms (R,) from the second epoch on, drawn by `uniforms`, (R,)."""
+        """Return the arms (R,) to play after the first epoch, drawn with `uniforms`, (R,)."""
         return self.scores(context).argmax(axis=1)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -175,11 +175,11 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
             self.refit(*self.statistic.unpack(release))
 
     def refit(self, gram: Floats, moment: Floats) -> None:
-        """Learn from a release, (R, G, d, d) and (R, G, d)."""
+        """Learn from an epoch's released Gram matrices, (R, K, d, d), and moments, (R, K, d)."""
         raise NotImplementedError
 
     def regression_of(self, gram: Floats, moment: Floats, releases: int = 1) -> Regression:
-        """Fit the sum of `releases` releases, with ridge Gamma, the spectral norm of its noise."""
+        """Fit to the sum of `releases` releases, with a ridge of its noise's spectral norm."""
         user = self.statistic.context_bound**2 / self.spec.dim
         Gamma = 2 * sqrt(self.spec.dim * releases) * self.gram_noise
         return Regression.of(
@@ -192,7 +192,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
 
 
 class EpisodeMoments(Mechanism):
-    """Mechanism that releases the sum of r x over each episode once, and returns the total.
+    """Mechanism that releases each episode's sum of r x once, and returns the total so far.
 
     A call takes a round's rows x, (R, d), rewards r, (R,), and a mask `ends` of the replicas whose
     episode ends with this round, (R,). It returns the sum of all releases so far, (R, d), or None
@@ -200,7 +200,7 @@ class EpisodeMoments(Mechanism):
 
     Guarantee:
         mu-GDP for replacing a reward if rows and ends of episodes are public: one sum moves by at
-        most 2 reward_bound context_bound = mu stddev.
+        most 2 reward_bound context_bound, which is mu times the noise's standard deviation.
     """
 
     # "rows and ends of episodes are public"
@@ -242,12 +242,13 @@ class EpisodeMoments(Mechanism):
 
 
 class OneRegression(Epochs):
-    """Base class of agents that play the best arm by one regression on all k releases.
+    """Base class of agents that play the best arm by one regression on all k releases so far.
 
-    "certified": A = sum of the Gram matrices + Gamma I, with Gamma = 2 sqrt(d k) times the noise of
-    one Gram entry off the diagonal, and eigenvalues raised to 0.3 Gamma. "paper": contexts are
-    public, A is the exact V = C^2 I + sum of x x', and the regression is fitted anew at the end of
-    an episode: after public `episodes`, or when det V has doubled.
+    A is the regularised Gram matrix. "certified": A = sum of released Gram matrices + Gamma I, with
+    Gamma = 2 sqrt(d k) times the standard deviation of noise off the diagonal of one of them, and
+    eigenvalues are raised to 0.3 Gamma. "paper": contexts, of norm at most C, are public, A is the
+    exact C^2 I + sum of x x', and the regression is fitted anew at the end of an episode, a public
+    one of `episodes`, or when det A has doubled.
     """
 
     calibration: Literal["certified", "paper"] = "certified"
@@ -256,11 +257,11 @@ class OneRegression(Epochs):
     moments = started(EpisodeMoments)
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
-        """Return each arm's index, in rewards less the middle of their range, (R, K)."""
+        """Return the index that the played arm maximises, in rewards minus `middle`, (R, K)."""
         raise NotImplementedError
 
     def episodes(self) -> tuple[int, ...]:
-        """Return the public ends of the paper's episodes; () if they depend on contexts."""
+        """Return the last rounds of the paper's episodes, if public; () if contexts decide them."""
         return ()
 
     def start(self) -> None:
@@ -320,7 +321,7 @@ class OneRegression(Epochs):
             self.regression = self.printed(total)
 
     def printed(self, total: Floats) -> Regression:
-        """Fit the total moment (R, d) with the exact V at the end of the latest episode."""
+        """Fit the paper's regression to all released moments (R, d) and exact Gram matrices."""
         gram, moment = self.V_last[:, None], total[:, None]
         noise = sqrt(self.ended.max()) * self.moments.stddev
         return Regression.of(gram, moment, ridge=0.0, least=1e-12, noise=noise)
@@ -337,9 +338,9 @@ class AdaCOFUL(OneRegression):
     privacy for bandits", arXiv 2309.00557; details may differ::
 
         1. play argmax_a  x . theta_a + alpha h |x|_{A_a^-1},   h half the range of rewards
-        2. at the end of an episode release the sum of its r x, r from the middle of the range, with
-           noise; u is the sum of all that was released
-        3. theta = A^-1 u
+        2. at the end of an episode release the sum of its r x with noise, the middle of the range
+           subtracted from r; u is the sum of all releases
+        3. theta = A^-1 u, A the regularised Gram matrix:
 
     calibration    A                                       an episode ends               alpha
     certified      released Gram matrices + Gamma I        after first, 2 first, ...     1
@@ -349,7 +350,7 @@ class AdaCOFUL(OneRegression):
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: she is in one release. "paper" promises this for rewards alone, and so does the
+        proves: a user is in one release. "paper" promises this for rewards alone, and so does the
         ledger: contexts are public, Gram matrices exact, and contexts decide when episodes end.
 
     Differs from the paper:
@@ -367,7 +368,7 @@ class AdaCOFUL(OneRegression):
     """
 
     alpha: Least0 | None = None
-    """factor of widths, in half ranges of the reward; 0 is greedy; if None, 1, "paper" 0.3"""
+    """factor of widths, in half ranges of the reward; 0 is greedy; if None, 1 ("paper" 0.3)"""
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
         usual = 0.3 if self.calibration == "paper" else 1.0
@@ -381,10 +382,10 @@ class AdaPrivateTS(OneRegression):
     RECONSTRUCTED from the abstract of Riyazat and Ukwatta, AdaPrivate-TS, PMLR 318:723-734, arXiv
     2606.21757 (2026); details may differ::
 
-        1. draw theta ~ N(A^-1 u, v^2 h^2 A^-1 + s^2 A^-2), h half the range of rewards, s the
-           standard deviation of the noise in u; play argmax_a x . theta_a
-        2. at the end of a batch release the sum of its r x, r from the middle of the range, with
-           noise; u is the sum of all that was released
+        1. draw theta ~ N(A^-1 u, v^2 h^2 A^-1 + s^2 A^-2), h half the range of rewards, v the
+           `scale`, s the standard deviation of the noise in u; play argmax_a x . theta_a
+        2. at the end of a batch release the sum of its r x with noise, the middle of the range
+           subtracted from r; u is the sum of all releases, A the regularised Gram matrix:
 
     calibration    A                                       batches
     certified      released Gram matrices + Gamma I        first, 2 first, 4 first, ... rounds
@@ -394,13 +395,13 @@ class AdaPrivateTS(OneRegression):
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: she is in one release. "paper" promises this for rewards alone, and so does the
+        proves: a user is in one release. "paper" promises this for rewards alone, and so does the
         ledger: contexts are public, and Gram matrices exact.
 
     Differs from the paper:
         1. "certified": noise on Gram matrices.
         2. exact mu in place of zCDP.
-        3. no amplification by a secret coin that drops users: it shrinks signal and cost alike.
+        3. no privacy amplification by subsampling of users, which shrinks signal and cost alike.
         4. contexts and rewards are clipped.
 
     >>> from dpbandit import certify
@@ -429,36 +430,37 @@ class AdaPrivateTS(OneRegression):
 class BatchedElimination(Epochs):
     """Eliminate arms in epochs with one release each, by a fraction of the proved widths.
 
-    A design of this project from known parts. In epoch m = 0, 1, ..., M, of first,
-    2 first, 4 first, ... rounds::
+    A design of this project from known parts. In epoch m = 0, 1, ..., each twice as long as the
+    one before, the first M with a release::
 
         1. every user's arms survive epoch j = 0..m-1 in turn where
                x_a . theta_j + w_j(a) >= max over the survivors of x_b . theta_j - w_j(b)
         2. play a survivor by the survivors' G-optimal design (three steps p_a <- p_a
-           |x_a|^2_{V(p)^-1} / d from the uniform; arms with parameters of their own: uniform)
+           |x_a|^2_{V^-1} / d from uniform p, V = sum p_a x_a x_a'; uniform if arms share none)
         3. at the end release Gram matrix G and moment u of the epoch, with noise:
                A = G + shift I,    theta_m = A^-1 u,    shift = max(2 Gamma, C^2 / d),
                w_m(x) = width [ z h |x|_{A^-1} + (z s_u + (Gamma + shift) S) |A^-1 x| ],
                z = sqrt(2 ln(8 K T M / failure)),
-               Gamma = s (2 sqrt(d) + 2 sqrt(ln(4 M G / failure)))
+               Gamma = s (2 sqrt(d) + 2 sqrt(ln(4 M B / failure)))
 
-    h is half the range of rewards, s and s_u are the standard deviations of the noise off the
-    diagonal and in u, S bounds `|theta|`, G counts matrices.
+    h is half the range of rewards; s and s_u are the standard deviations of the noise off G's
+    diagonal and in u; S bounds `|theta|`, C the norm of contexts; B is the number of matrices.
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: she is in one release. **Widths**, with `width` = 1, linear mean rewards and
+        proves: a user is in one release. **Widths**, with `width` = 1, linear mean rewards and
         contexts that do not react to rewards: with probability 1 - `failure` the best arm survives,
         so that a round of epoch m + 1 costs at most 4 max_a w_m(x_a). Actions of epoch m depend on
-        earlier epochs only; given contexts and arms its reward noises eta are independent, and::
+        earlier epochs only; given contexts and arms its reward noises eta are independent, and with
+        privacy noise N in the Gram matrix and nu in the moment::
 
             theta_m - theta = A^-1 (sum of eta x + nu - (N + shift I) theta),   |N| <= Gamma,
 
-        whose three parts the terms of w bound, because A >= G + Gamma I. With independent
-        users and G-optimal play `E |x|^2_{(E V)^-1} <= d^2` for every surviving row (tight):
-        regret of order z h d sqrt(T) + (z s_u + (Gamma + shift) S) d / sqrt(lambda) for a
-        first epoch much longer than d ln d (a sketch), lambda the least eigenvalue of the average
-        Gram matrix.
+        whose three parts the terms of w bound, because A is at least the exact Gram matrix plus
+        Gamma I. With independent users and G-optimal play `E |x|^2_{(E V)^-1} <= d^2` for every
+        surviving row (tight). This suggests (a sketch) regret of order z h d sqrt(T) +
+        (z s_u + (Gamma + shift) S) d / sqrt(lambda) if the first epoch is much longer than d ln d,
+        with lambda the least eigenvalue of the average Gram matrix.
 
     **Proved widths eliminate little**: at T = 5,000 with 3 features regret is 89, 62 and 51 % of
     that of uniform play at epsilon 1, 4 and 8; with 5 features at epsilon 1 no arm is ever
@@ -471,9 +473,10 @@ class BatchedElimination(Epochs):
     """
 
     width: Positive = 0.02
-    """factor of the proved widths; 1 is proved, but plays at random unless features are few"""
+    """factor of the proved widths; at 1 the theorem holds, but play is random unless features are
+    few"""
     parameter_norm: Positive | None = None
-    """bound S on `|theta|`; if None, the largest that half the range of rewards allows"""
+    """bound S on `|theta|`; if None, the largest that bounds of rewards and contexts allow"""
     failure: Inside01 = 0.05
     """largest probability that the best arm is eliminated (utility only, never privacy)"""
 
@@ -523,7 +526,7 @@ class BatchedElimination(Epochs):
 
 
 def _optimal_design(x: Floats, share: Floats, ridge: float) -> Floats:
-    """Return nearly G-optimal shares (R, K) for rows (R, K, d), from shares of the survivors."""
+    """Return a nearly G-optimal design on rows (R, K, d): each arm's probability, (R, K)."""
     for _ in range(_DESIGN_STEPS):
         V = x.swapaxes(1, 2) @ (share[..., None] * x) + ridge * np.eye(x.shape[-1])
         share = share * np.vecdot(np.linalg.solve(V, x.swapaxes(1, 2)).swapaxes(1, 2), x)

@@ -15,13 +15,13 @@ from dpbandit.specs import AgentConfig, ContextualSpec
 class FADE(OnDevices, WarmStarted):
     """Greedy play on fading sums of bounded statistics: the best certified agent we know.
 
-    A design of this project. It chooses a model by public facts of the problem
-    (`fade_choice.TABLE`) and passes its settings to the model's agent::
+    A design of this project. It chooses a model of rewards by public facts of the problem
+    (`fade_choice.TABLE`) and passes its settings to the agent of that model::
 
         model        agent                       for
         arms         `FadeArms`                  arms with parameters of their own
-        answers      `FadeCentred`               arms as above, without a link, features not few
-        slates       `FadeSlates`                a shared parameter, slates of rows
+        answers      `FadeCentred`               arms as above, no known link, too few users
+        slates       `FadeSlates`                a shared parameter, one row of features per arm
         prices       `FadePrices`, `FadeCurve`   price lists; a curve where the link is identity
 
     These agents sum residuals of released predictions, whose expectation at the true parameter is 0
@@ -34,9 +34,9 @@ class FADE(OnDevices, WarmStarted):
 
     Guarantee:
         The guarantee of the model's agent, see `Fading`: (epsilon, delta)-joint DP, and exactly
-        mu-GDP. A private centre (`PrivatelyCentred`) is paid out of the target. A `prior` must be
-        public, or released under a budget that adds to this one: a prior from `prior_from` holds
-        its cost for the people of its log, which is in the ledger and paid out of the target.
+        mu-GDP. The cost of a private centre (`PrivatelyCentred`) is part of the target. A `prior`
+        must be public, or released under a budget that adds to this one: a prior from `prior_from`
+        states its cost for the people of its log, which is in the ledger and part of the target.
 
     **Limits.** Greedy play has no worst-case regret bound. No certificate covers the choice of
     default settings, made by trials on problems that we do not report on (docs/fade.md).
@@ -49,23 +49,23 @@ class FADE(OnDevices, WarmStarted):
 
     # 18 settings, those of all models: each agent that it chooses has 6 to 11 of them
     model: Model | Literal["auto"] = "auto"
-    """model of rewards, see above; "auto" chooses it by the problem"""
+    """model of rewards, one of the table; "auto" chooses it by facts of the problem"""
     coding: Literal["residuals", "rewards"] = "residuals"
-    """statistic that model="auto" prefers, residuals of released predictions, or rewards"""
+    """statistic that model="auto" sums, residuals of released predictions, or rewards"""
     centring: Literal["auto", "public", "private"] = "auto"
     """level that is subtracted from rewards, the middle of the public range or a learned one; auto
-    is the middle if the link makes it the reward at x . theta = 0"""
+    is the middle if by the link the mean reward at x . theta = 0 is there"""
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "auto" is a curve if the link is
-    identity, which does not make demand linear in the price, else additive"""
+    identity, for which demand need not be a line in the price, else additive"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """response of model "regression"; auto is sign for identity, logistic and probit links, else
     linear; logistic needs one shared parameter and rewards in [0, 1]"""
     shift: Positive | None = None
-    """ridge, in units of the spectral norm of the noise; if None, 1, logistic (demand) 0.5"""
+    """ridge, in units of the noise's spectral norm; if None, 1, or 0.5 for logistic models"""
     bonus: Least0 | None = None
     """exploration of regressions, in standard deviations of the privacy noise in a prediction, the
-    width of draws if arms share no parameter (None: 1.5), else a fixed optimism (None: 0)"""
+    width of draws if arms share no parameter (None is 1.5), else a fixed bonus (None is 0)"""
     shrinkage: Shrinkage = "empirical-bayes"
     """shrinkage of estimates in model "moments" """
     debias: bool = True
@@ -82,6 +82,6 @@ class FADE(OnDevices, WarmStarted):
         return agent_for(self, spec)
 
     def gaussian(self, spec: ContextualSpec) -> "FADE":
-        """Return this agent without the curve of prices, whose counts need Laplace noise."""
+        """Return this agent without the price curve, whose sales counts need Laplace noise."""
         curved = spec.priced and self.features == "auto" and features_for(self, spec) == "curve"
         return replace(self, features="additive") if curved else self

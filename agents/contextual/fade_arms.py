@@ -1,4 +1,4 @@
-"""Arms with parameters of their own, learned from released sums of scores of residuals."""
+"""Agent of FADE for arms with parameters of their own, learned from released sums of residuals."""
 
 from dataclasses import replace
 from math import exp, pi, sqrt
@@ -22,39 +22,40 @@ from dpbandit.privacy.residuals import Reference, SignedResiduals, unit
 from dpbandit.specs import LINKS, Prior, posterior
 
 _WEIGHT_FLOOR = 0.8
-"""Least squared weight of a coordinate; the mean of squared weights is 1"""
+"""Floor of a coordinate's squared weight in the next batch; the mean of squared weights is 1"""
 _LEAST_NOISE = 1.0
-"""Least noise that releases are taken to have, that of one user's score: she may be an outlier"""
+"""Floor of the noise assumed in releases, one user's score, since a single one may be an outlier"""
 _DRAW_WIDTH = 0.5
-"""Width of exploration draws, in standard deviations of the sampling error, if noise is 0"""
+"""Width of exploration draws without privacy noise, in standard deviations of the sampling error"""
 _LEAST_VARIANCE = 1e-12
-"""Least posterior variance of a parameter, in units of (half the range of rewards)^2"""
+"""Floor of a parameter's posterior variance, in units of (half the range of rewards)^2"""
 _MAX_NOISE_RATIO = 1e12
-"""Cap of noise variance over posterior variance; infinite in batches that sum the level alone"""
+"""Cap of noise variance divided by posterior variance, infinite where a batch sums no directions"""
 _LEVEL_WEIGHT = 0.2
-"""Weight of the coordinate from which the level of rewards is learned; a direction has norm 1"""
+"""Weight of the summed coordinate that locates the level of rewards; others have norm 1 together"""
 _MAX_FORGETTING_COORDINATES, _MIN_BATCHES = 60, 100
 """Largest K d with which parameters may change over time; batches then have at most T / 100 rounds,
-or half those of the first, which grows with the noise"""
+or half the rounds of the first batch, which grows with the noise"""
 
 _SIGN_WIDTH, _MEAN_WIDTH = 0.5, 2.0
-"""Standard deviations at which a residual's score is clipped: with a link the score is nearly a
-sign; without one rewards may be skewed, and it is nearly the residual"""
+"""Clipping bounds of a residual's score, in standard deviations, if the link is known (the score is
+nearly the sign) and if not (rewards may be skewed; it is nearly the residual itself)"""
 _SPREADS = np.geomspace(1 / 500, 1.0, 80)
 """Grid of standard deviations of residuals, as shares of half the range of rewards"""
 _SMALL_SPREAD, _SMALL_SPREAD_PENALTY = 1 / 60, 3.0
-"""Smaller standard deviations than this share are e^-3 times as likely a priori"""
+"""Share of half the range below which a residual's standard deviation has e^-3 times the prior
+probability, and this exponent"""
 _DRIFT_WEIGHTS = np.array([0.1, 0.15, 0.2, 0.3, 0.15, 0.07, 0.03])
-"""Probabilities that the spread moves by -3 to 3 grid steps from one release to the next; residuals
-shrink more often than they grow"""
+"""Probabilities that the residuals' standard deviation moves by -3 to 3 grid steps between
+releases; residuals shrink more often than they grow"""
 _FIRST_SPREAD = 0.2
-"""First threshold of a large residual, as a share of half the range"""
+"""First threshold above which a residual counts as large, in halves of the range of rewards"""
 _LEVEL_GRID = np.linspace(-4, 4, 33)
 """Grid of levels of rewards, in posterior standard deviations around the posterior mean"""
 _LEVEL_DRIFT = 0.1
 """Random step of the level from one release to the next, in standard deviations of residuals"""
 _LEVEL_REACH = 2.0
-"""Clipping bound of residuals in batches that learn the level, in its posterior deviations"""
+"""Clipping bound of residuals in batches for the level, in its posterior standard deviations"""
 
 
 class FadeArms(OnDevices, WarmStarted):
@@ -62,12 +63,13 @@ class FadeArms(OnDevices, WarmStarted):
 
     FADE's model of arms that share no parameter::
 
-        each round       sum the score of r - theta_a . x / |x| times the weighted direction of x,
-                         in the code of its arm, the sign of |residual| - threshold, and perhaps the
-                         clipped residual for the level (`SignedResiduals`)
+        each round       sum the score (a clipped multiple) of r - theta_a . u times v, the weighted
+                         direction u = x / |x|, coded by arm; the sign of |residual| - threshold;
+                         perhaps the clipped residual for the level (`SignedResiduals`)
         after release k  kappa, the slope of the score in the mean residual, from the released
-                         counts (`ResidualLaw`);
-                         H_a = n kappa E[v u' 1(a)], of imagined users (`SelectedMoments`);
+                         counts of large residuals (`ResidualLaw`);
+                         H_a = n kappa E[v u'; arm a is played], n the batch's rounds, E over
+                         synthetic users (`SelectedMoments`);
                          A = fade A + H,  c = fade c + H theta:  release k = A truth - c + noise,
                          whose likelihood multiplies that of earlier releases, which fades if K d
                          is at most 60 (`Forgetting`);
@@ -81,20 +83,20 @@ class FadeArms(OnDevices, WarmStarted):
     residuals that locate the level, as does any later batch while the level is less certain than
     residuals are spread; all other batches sum directions.
 
-    Noise of releases makes greedy play try arms. Where it is less than that of one user, a draw
+    Noise of releases makes greedy play try arms. Where it is less than one user's score, a draw
     from the sampling error of theta, one for a whole batch, replaces the missing noise; none is
     added up to epsilon 10 (at delta 1e-5).
 
-    Ties are played uniformly at random. A residual is compared with the theta in force when its
-    reward arrives, so with delayed rewards H is that of the older policies that were played. If K d
-    is at most 60, parameters may change: batches have at most T / 100 rounds, or half the first.
+    Ties are played uniformly at random. Residuals use the theta in force when the reward arrives,
+    so with delayed rewards H is that of the older policies that were played. If K d is at most 60,
+    parameters may change: batches have at most T / 100 rounds, or half those of the first.
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), with a level
         2 sqrt(1 + 0.15^2 + 0.2^2).
 
-    **Limits.** Contexts are taken for symmetric about 0 and roughly isotropic: where they are not,
-    the agent learns more slowly. It stores a (K d, K d) matrix.
+    **Limits.** Contexts are assumed to be symmetric about 0 and roughly isotropic: where they are
+    not, the agent learns more slowly. It stores a (K d, K d) matrix.
 
     >>> from dpbandit import certify
     >>> round(certify(FadeArms(epsilon=1.0), "GLMBandit").epsilon, 6)
@@ -102,8 +104,8 @@ class FadeArms(OnDevices, WarmStarted):
     """
 
     level: bool | None = None
-    """True if the level of rewards is learned; if None, unless the link puts it in the middle of
-    the range, and without a link only if features are few"""
+    """True if the level of rewards is learned; if None, it is unless the link puts it in the middle
+    of the range, but without a known link only if features are few"""
 
     def begin(self) -> None:
         spec, releases = self.spec, self.releases
@@ -151,7 +153,7 @@ class FadeArms(OnDevices, WarmStarted):
             self._moments = [self._selected(self._played)]
 
     def _asks_level(self) -> bool:
-        """Return True if the level of rewards is to be learned with `level` None."""
+        """Return True if the agent learns the level of rewards by default (`level` is None)."""
         linked = self.spec.link != "other" or few_features(self.spec, self.releases.mu)
         return linked and not link_fixes_middle(self.spec)
 
@@ -195,8 +197,8 @@ class FadeArms(OnDevices, WarmStarted):
     def _explored(self, variance: Floats) -> Floats:
         """Return the policy until the next release, (R, K, d): theta plus an exploration draw.
 
-        The draw's covariance is that of the sampling error of users who have not faded, under a
-        normal prior of variance theta^2 + `variance`, so that coordinates near 0 stay there.
+        The draw's covariance is that of theta's sampling error, by the faded number of users, with
+        a normal prior of variance theta^2 + `variance`, so that coordinates near 0 stay there.
         """
         if not self._missing_noise:
             return self._theta
@@ -230,7 +232,7 @@ class FadeArms(OnDevices, WarmStarted):
         return posterior(mean, P[replica])
 
     def _batch_moments(self) -> tuple[Floats, int]:
-        """Return E[u u' 1(a)], (R, K, d, d), over the batch that ends now, and its rounds."""
+        """Return E[u u' 1(arm a is played)] of this batch, (R, K, d, d), and its rounds."""
         start = int(self._ends[-1]) if len(self._ends) else 0
         self._ends = np.append(self._ends, self.round)
         rounds = np.arange(start + 1, self.round + 2)  # and the next one
@@ -245,7 +247,7 @@ class FadeArms(OnDevices, WarmStarted):
         return moments, n
 
     def _learn_law(self, counts: Floats, levels: Floats | None, n: int) -> Floats:
-        """Update the law of residuals by a batch of n rounds; return its slope of scores, (R,)."""
+        """Update the law of residuals by a batch of n rounds; return its scores' slope, (R,)."""
         fade = self.sums.fade if len(self._ends) > 1 else 0.0
         noise = self.sums.stddev * sqrt(1 + fade**2) / n
         large = (counts - fade * self._counts) / n
@@ -260,7 +262,7 @@ class FadeArms(OnDevices, WarmStarted):
         )
 
     def _add(self, signs: Floats, moments: Floats) -> None:
-        """Add a release's signs (R, K, d) to the likelihood; moments are n kappa E[u u' 1(a)]."""
+        """Add released scores (R, K, d) to the likelihood; their slope in theta is `moments`."""
         fade = self.sums.fade
         size = np.sqrt(np.vecdot(self._weights, self._weights) / self.spec.dim)
         fresh = (self._weights / size[..., None])[..., None] * moments
@@ -282,8 +284,8 @@ class FadeArms(OnDevices, WarmStarted):
 def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
     """Return weights of coordinates for the next batch, (R, K, d), by water-filling with a floor.
 
-    A squared weight w, of mean 1 over coordinates, adds precision w slope^2 / stddev^2. A
-    coordinate of variance v gets w = max(0, level - stddev^2 / (slope^2 v)).
+    A squared weight w, of mean 1 over coordinates, adds precision w slope^2 / stddev^2. Without the
+    floor a coordinate of variance v gets w = max(0, level - stddev^2 / (slope^2 v)).
     """
     with np.errstate(divide="ignore"):  # slope 0
         needed = np.minimum(stddev**2 / slope**2 / variance, _MAX_NOISE_RATIO)
@@ -299,7 +301,7 @@ def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
 class ResidualLaw:
     """Posterior of the level and standard deviation of normal residuals, from released batches.
 
-    With m the level less the level in force and s the standard deviation, (R,) each::
+    With m the true level minus the level in force, s the standard deviation, e a residual::
 
         E [ +1 if |e| > threshold else -1 ] = 1 - 2 P(|e| <= threshold),      e ~ N(m, s^2)
         E clip(e / reach, -1, 1)              in closed form, too
@@ -322,7 +324,7 @@ class ResidualLaw:
 
     @property
     def reference(self) -> dict[str, Floats]:
-        """Fields of the next batch's `Reference` that the law knows, (R,) each."""
+        """Fields of the next batch's `Reference` that follow from this posterior, (R,) each."""
         if self._level_known:
             return {"threshold": self.estimate}
         return {
@@ -335,7 +337,7 @@ class ResidualLaw:
 
     @property
     def score_variance(self) -> float:
-        """Mean squared score of normal residuals in a batch that sums directions."""
+        """Mean squared score of a normal residual in batches that sum directions, not the level."""
         if self._level_known:
             return 1.0  # signs
         w = self._soft  # E min(1, z^2 / w^2) of z ~ N(0, 1)
@@ -344,7 +346,7 @@ class ResidualLaw:
 
     @property
     def share(self) -> Floats:
-        """Share of directions in the next batch, (R,), 1, or 0 while the level is uncertain."""
+        """Weight of directions in the next batch, (R,), 1, or 0 while the level is uncertain."""
         return 1.0 * (self._variance <= self.estimate**2)
 
     @property
@@ -359,9 +361,10 @@ class ResidualLaw:
         fresh: Floats | None = None,
         level_noise: Floats | float = 0.0,
     ) -> Floats:
-        """Learn from noisy means of a batch of n rounds; return its slope of scores, (R,).
+        """Learn from noisy means over a batch of n rounds; return the slope of its scores, (R,).
 
-        `large` is the mean of +1 above the threshold and -1 below, `fresh` of clip(e / reach, +-1).
+        `large` is the mean of +1 for residuals e beyond the threshold and -1 for others, `fresh`
+        that of e / reach, clipped to [-1, 1].
         """
         nodes = np.zeros(1) if fresh is None else _LEVEL_GRID
         at = np.sqrt(self._variance)[:, None] * nodes  # (R, L)
@@ -397,12 +400,12 @@ class ResidualLaw:
 
 
 def _within(m: Floats, s: Floats, w: Floats) -> Floats:
-    """Return P(|e| < w) for e ~ N(m, s^2)."""
+    """Return the probability that a residual from N(m, s^2) lies within +-w."""
     return np.asarray(ndtr((w - m) / s) - ndtr((-w - m) / s))
 
 
 def _clipped(m: Floats, s: Floats, w: Floats) -> Floats:
-    """Return E clip(e / w, -1, 1) for e ~ N(m, s^2)."""
+    """Return the mean of clip(e / w, -1, 1) for a residual e from N(m, s^2)."""
     a, b = (-w - m) / s, (w - m) / s
     density = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / sqrt(2 * pi)
     inside = (m * (ndtr(b) - ndtr(a)) + s * density) / w
@@ -410,22 +413,22 @@ def _clipped(m: Floats, s: Floats, w: Floats) -> Floats:
 
 
 _SCALES = np.concatenate([[0.0], np.geomspace(0.1, 1000.0, 13)])
-"""Grid of prior variances, in units of the median variance of a coordinate given all others"""
+"""Prior variances of `ScaleMixture`, in units of coordinates' median variance given all others"""
 _SWEEPS, _EM_STEPS = 5, 4
-"""Coordinate sweeps of one fit, and EM steps of the mixture's weights after each"""
+"""Number of coordinate sweeps of a fit, and of EM steps for the mixture's weights after each"""
 _MIN_PRECISION_RATIO = 1e-20
-"""Least precision of a coordinate, in units of the largest"""
+"""Floor of a coordinate's precision, as a share of the largest coordinate's"""
 
 
 class ScaleMixture:
-    """Mean and variances of x under likelihood exp(b . x - x' L x / 2) and a prior fitted by EM.
+    """Posterior of x for likelihood exp(b . x - x' L x / 2) and a scale mixture fitted by EM.
 
     Kim, Wang, Carbonetto and Stephens, "A flexible empirical Bayes approach to multiple linear
     regression and connections with penalized regression", JMLR 2024 (mr.ash): coordinates are
-    independent a priori, each from a mixture of N(0, variance_k) on a grid that holds 0; the
+    independent a priori, each from a mixture of N(0, variance_k) on a grid that contains 0; the
     posterior is approximated by independent coordinates, updated one after the other given the
-    means of all others (all at once they diverge), and the mixture's weights by EM, with one
-    pseudo-observation of 0. The next fit starts from these weights and means.
+    means of all others (all at once they diverge); the mixture's weights are fitted by EM, with
+    one pseudo-observation of 0. The next fit starts from these weights and means.
     """
 
     def __init__(self, replicas: int, size: int) -> None:
@@ -433,7 +436,7 @@ class ScaleMixture:
         self._weights: Floats = np.full((replicas, len(_SCALES)), 1 / len(_SCALES))
 
     def fit(self, b: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """Fit to b (R, n) and L (R, n, n); return posterior means and variances, (R, n)."""
+        """Fit to b (R, n) and L, `precision`; return posterior means and variances, (R, n)."""
         R, n = b.shape
         diagonal = np.diagonal(precision, axis1=1, axis2=2)
         least = _MIN_PRECISION_RATIO * diagonal.max(axis=1, keepdims=True)
@@ -462,19 +465,19 @@ class ScaleMixture:
 
 
 def _posterior(loss: Floats, weights: Floats) -> Floats:
-    """Return exp(-loss / 2) times weights, normalised along the last axis."""
+    """Return posterior probabilities, weights times exp(-loss / 2), along the last axis."""
     share = np.exp(-0.5 * (loss - loss.min(axis=-1, keepdims=True))) * weights + 1e-300
     return np.asarray(share / share.sum(axis=-1, keepdims=True))
 
 
 _FADE_RATES = np.array([1.0, 0.7, 0.5])
-"""Candidate factors by which the weight of earlier releases falls at each new one"""
+"""Candidate rates, factors by which the weight of earlier releases falls at each new release"""
 _FADE_PENALTY = 3.0
-"""Rates below 1 are e^-3 times as likely as 1 a priori"""
+"""Log prior odds of no forgetting (rate 1) against each smaller rate"""
 _MAX_EVIDENCE_GAP = 12.0
-"""Most log evidence by which a rate may trail the best, so that it can catch up after a change"""
+"""Cap of a rate's log evidence below the best rate's, so that it can catch up after a change"""
 _FIRST_VARIANCE, _MIN_VARIANCE = 0.05, 0.001
-"""Prior variance of a coordinate before any estimate and at least, in units of `largest`^2"""
+"""Prior variance of a coordinate before any estimate, and its floor, in units of `largest`^2"""
 
 
 class Forgetting:
@@ -483,11 +486,11 @@ class Forgetting:
         evidence of a rate  +=  log of the predictive density of the release, x ~ N(0, v I) a priori
         b, L                 =  rate (b, L) + (b, L) of the release
 
-    The rate with the largest evidence is used; no evidence falls more than 12 below the largest.
-    Post-processing of releases: whether and when x changes need not be known.
+    The rate with the largest evidence is used; no evidence falls more than 12 below the largest. v
+    is the mean square of the last estimate. Whether and when x changes need not be known.
 
     Args:
-        replicas: R.
+        replicas: number of replicas, R.
         size: number of coordinates of x.
         largest: bound of the absolute value of a coordinate of x.
     """
@@ -499,7 +502,7 @@ class Forgetting:
         self._first, self._least = _FIRST_VARIANCE * largest**2, _MIN_VARIANCE * largest**2
 
     def add(self, b: Floats, L: Floats, mean: Floats) -> tuple[Floats, Floats]:
-        """Add a release, b (R, n) and L (R, n, n); return the best rate's b and L."""
+        """Add a release's b (R, n) and L (R, n, n); return both sums at the best rate."""
         variance = np.maximum((mean**2).mean(axis=1), self._least)
         variance = np.where(mean.any(axis=1), variance, self._first)
         ridge = np.eye(b.shape[1]) / variance[:, None, None, None]
@@ -515,6 +518,6 @@ class Forgetting:
 
 
 def _evidence(b: Floats, L: Floats) -> Floats:
-    """Return the logarithm of the integral of exp(b . x - x' L x / 2), up to a constant."""
+    """Return the log of the integral of exp(b . x - x' L x / 2) over x, up to a constant."""
     _, size = np.linalg.slogdet(L)
     return np.asarray(0.5 * (np.vecdot(b, np.linalg.solve(L, b[..., None])[..., 0]) - size))

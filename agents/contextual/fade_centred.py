@@ -1,4 +1,4 @@
-"""Agents that learn from contexts, or from rewards, less a released mean."""
+"""Agents that learn from contexts, or from rewards, minus a released mean."""
 
 from dataclasses import field, replace
 from math import ceil, inf, sqrt
@@ -45,51 +45,51 @@ from dpbandit.privacy.residuals import CentredResiduals, unit
 from dpbandit.specs import ContextualSpec, ScoringAgent, acted
 
 _CENTRE_USERS = 20
-"""Users whose contexts are summed for the centre, in units of sqrt(d) / mu"""
+"""Number of users whose contexts are summed for the centre, in units of sqrt(d) / mu"""
 _MIN_FIRST_USERS = 40.0
-"""Least users of each arm in the first batch, against overfitting"""
+"""Smallest number of users per arm in the first batch, against overfitting"""
 _IMAGINED_USERS = 400
-"""Imagined users that stand for a batch"""
+"""Number of synthetic users drawn to represent the users of a past batch"""
 _LEAST_NOISE = 1.0
-"""Least noise that releases are taken to have, that of one user's score: she may be an outlier"""
+"""Floor of the noise assumed in releases, one user's score, since a single one may be an outlier"""
 _SLOPE_SD, _CONSTANT_SD = 0.3, 1.0
-"""Prior standard deviations: of a feature's coefficient at first, and of the constant's"""
-_EM_STEPS = 3
+"""Prior standard deviations of a feature's coefficient, before a fit, and of the constant"""
+_EM_STEPS = 3  # EM steps for the prior variance of coefficients after a release
 _MAX_PARAMETER_NORM = 5.0
 """Largest norm of an arm's parameter, in units of the range of rewards"""
 
 
 class FadeCentred(Fading):
-    """Play arms of correlated contexts and answers without a link, learned from centred directions.
+    """Play arms with parameters of their own, learned from directions of contexts from their mean.
 
-    FADE's model of arms that share no parameter if there are too few users to learn level and
-    spread of rewards. With u a constant and the direction of x from its released mean, and y the
-    reward on a scale from 0 to 1::
+    FADE's model of arms without a known link if users are too few to learn level and spread of
+    rewards. With u a constant and the direction of x from its released mean, y the reward scaled
+    to [0, 1], and p its prediction::
 
         first            release the mean context of n users, the centre, and nothing else of these
                          users (`BatchSum`)
-        each round       sum y - p at the released theta, along u, in the code of the arm
+        each round       sum y - p at the released theta, along u, coded by arm
                          (`CentredResiduals`)
-        after release k  H_a = n E[u u' w 1(a)], c_a = n E[u p w 1(a)], w = 1 / max(p, 1 - p), of
-                         imagined users, whose directions are uniform;
-                         A = fade A + H,  c = fade c + c_k:  release k = A truth - c + noise,
+        after release k  H_a = n E[u u' w; arm a is played], h_a = n E[u p w; arm a is played],
+                         w = 1 / max(p, 1 - p), n rounds, E over synthetic users of the batch;
+                         A = fade A + H,  c = fade c + h:  release k = A truth - c + noise,
                          whose likelihood multiplies that of earlier releases;
                          theta = the posterior mean under a normal prior, whose variance is fitted
-                         trust = t / (t + 100)
+                         trust = t / (t + 100) after t rounds
         play             argmax_a u . theta_a
 
     Without centring, most of a user's bounded score would lie along the mean context, which all
     users share. Directions from the mean separate classes of users. Until the end of the first
     batch play is random and p is 1/2, which gives up to twice the information per unit of
-    sensitivity; later p moves to the prediction at theta, by trust, which makes sums that are 0 in
-    expectation at the truth for all contexts.
+    sensitivity; later p is 1/2 and the prediction at theta, averaged with weights 1 - trust and
+    trust: residuals from predictions have expectation 0 at the true theta for all contexts.
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity 2. No user is in both sums, so that all releases
         cost the larger cost of the two mechanisms (`Parallel`). All else is a function of releases,
         public coins and the user's own context.
 
-    **Limits.** Contexts are taken for symmetric and roughly isotropic about their mean.
+    **Limits.** Contexts are assumed to be symmetric and roughly isotropic about their mean.
 
     >>> from dpbandit import certify
     >>> round(certify(FadeCentred(epsilon=1.0), "ClassificationBandit").epsilon, 6)
@@ -166,7 +166,7 @@ class FadeCentred(Fading):
             self._fit()
 
     def _add(self, scores: Floats) -> None:
-        """Add a release of scores, (R, K, D), to the likelihood of the parameters."""
+        """Add the released sum of scores of each arm, (R, K, d + 1), to the likelihood."""
         theta, K = self._theta, self.spec.n_actions
         u = self.statistic.along(unit(self._users()))  # (R, N, D)
         releases_used = in_force(self._ends[-2:], self.spec.delay, _IMAGINED_USERS)[-1]
@@ -188,7 +188,7 @@ class FadeCentred(Fading):
         self._precision += precision
 
     def _fit(self) -> None:
-        """Set theta to its posterior mean under a normal prior whose variance is fitted by EM."""
+        """Set theta to its posterior mean by a normal prior whose variance is fitted by EM."""
         R, K, D = self._b.shape
         for _ in range(_EM_STEPS):
             ridge = np.tile(1 / self._variance[:, None, None], (1, K, D))
@@ -206,19 +206,19 @@ class FadeCentred(Fading):
 _CENTRE_SHARE = 0.04
 """Share of the squared budget mu^2 for the centre; the inner agent's noise grows by 2 %"""
 _CENTRE_FIRST, _CENTRE_GROWTH, _CENTRE_FADE = 50, 0.2, 0.7
-"""First batch of the centre's releases in rounds, its growth per batch, and its fade"""
+"""Rounds in the first batch of rewards for the centre, growth of batches, and fade of their sums"""
 _MIN_DEVIATIONS = 3.0
-"""Least distance of the mean from the middle, in deviations of its noise, that moves the centre"""
+"""Distance of the released mean from the middle, in deviations of its noise, to move the centre"""
 
 
 class PrivatelyCentred(Around[ContextualSpec]):
     """Wrapper whose inner agent gets rewards minus a centre, the released mean reward so far.
 
     Rewards are scaled to [-1, 1]; their faded sums are released after 50 rounds (a tenth of a
-    shorter run) and then in batches each a fifth longer; the mean over all releases, if it is more
-    than three standard deviations of its noise from 0, is the next centre. It is fixed before the
-    users arrive to whom it is applied. The sign of r - centre is most informative with a centre in
-    the middle of the rewards, and constant if all rewards lie on one side of it, as they may about
+    shorter run) and then in batches each a fifth longer. The mean over all releases is the next
+    centre if it is more than three standard deviations of its noise from 0. A centre is fixed
+    before the users arrive to whom it is applied. The sign of r - centre is most informative with a
+    centre amid the rewards, and constant if all rewards lie on one side of it, as can happen with
     the middle of a public range that is too wide.
 
     Guarantee:
@@ -232,7 +232,7 @@ class PrivatelyCentred(Around[ContextualSpec]):
 
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)
-    """config of the inner agent, with Gaussian releases; its target is that of both together"""
+    """config of the inner agent, with Gaussian releases; its target holds for agent and centre"""
 
     def check(self) -> None:
         if getattr(self.agent, "trust", "central") != "central":

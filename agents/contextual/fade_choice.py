@@ -1,4 +1,4 @@
-"""Choice of the agent that plays for FADE, by a table of public facts of the problem."""
+"""Choice of FADE's agent for a problem, by a table of public facts."""
 
 from dataclasses import fields, replace
 from enum import Flag, auto
@@ -31,43 +31,43 @@ MODELS: dict[Model, tuple[type[Fading], ...]] = {
     "regression": (FadeRegression, FadeTrying, FadeLogistic),
     "demand": (FadeLogistic,),
 }
-"""Agents of each model, each for some problems"""
+"""Model of rewards -> agents that play it; the problem decides which of them"""
 _CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
-"""Agents that can be wrapped in `PrivatelyCentred`"""
+"""Agents that can be wrapped in `PrivatelyCentred`, which subtracts a private mean from rewards"""
 
 _MAX_FEATURES = 50
-"""Largest d for `FadeSlates`, whose fits take time in proportion to d^2"""
+"""Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _REGRESSION_MARGIN = 10
-"""Factor for `few_features`: features this far below the limit let regressions explore arms"""
+"""Factor by which features must be below the limit of `few_features` for exploring regressions"""
 _MIN_DIRECTIONS = 4
-"""Least d for `FadeCentred`: with fewer, most contexts may equal their mean"""
+"""Smallest number of features for `FadeCentred`; with fewer, most contexts may equal their mean"""
 _MIN_ROUNDS_PER_ARM = 20
-"""Rounds per arm over d^2 below which centred scores are preferred, whatever epsilon"""
+"""Rounds per arm, divided by d^2, below which `FadeCentred` is preferred, whatever epsilon"""
 
 
 class Fact(Flag):
     """Public facts of a problem and of FADE's settings, known before the first round."""
 
     MASKED = auto()
-    """arms come and go, so that an arm's contexts need a Gram matrix of their own"""
+    """arms come and go (masks), so that each arm's contexts need a Gram matrix of their own"""
     PRICED = auto()
     """arms are prices"""
     SHARED = auto()
     """arms share one parameter"""
     WIDE = auto()
-    """coordinates are too many for a matrix with a row each, or for fits of slates"""
+    """parameters are too many for a full posterior covariance, or for fits of `FadeSlates`"""
     FEW = auto()
     """features are so few that T / 10 rounds give a Gram matrix eigenvalues above its noise"""
     LINKLESS = auto()
-    """no link is known"""
+    """the link between x . theta and mean rewards is not known"""
     VERY_FEW = auto()
-    """features are 10 times below the limit of FEW"""
+    """features satisfy FEW even with the noise multiplied by 10"""
     CROWDED = auto()
-    """features suffice for centring, and users are too few to learn level and spread of rewards"""
+    """features suffice for centring, but users are too few to learn level and spread of rewards"""
     PLAIN = auto()
-    """settings name no prior, no trust in devices and no centring"""
+    """prior, trust and centring are at their defaults"""
     REWARDS = auto()
-    """settings ask for sums of rewards, which do not depend on releases"""
+    """coding="rewards" is set, so that summed statistics do not depend on releases"""
 
 
 TABLE: tuple[tuple[Fact, Model], ...] = (
@@ -86,11 +86,11 @@ TABLE: tuple[tuple[Fact, Model], ...] = (
     (Fact.LINKLESS | Fact.CROWDED | Fact.PLAIN, "answers"),
     (Fact(0), "arms"),
 )
-"""Pairs of facts and model; the first row of which all facts hold decides"""
+"""Pairs of required facts and model; the first pair whose facts all hold decides the model"""
 
 
 def facts_of(spec: ContextualSpec, mu: float) -> Fact:
-    """Return the facts of a problem that hold for an agent with mu-GDP."""
+    """Return the facts that hold for a problem and an agent that is mu-GDP."""
     K, d, few = spec.n_actions, spec.dim, few_features(spec, mu)
     crowded = spec.horizon < _MIN_ROUNDS_PER_ARM * K * d**2 or not few
     held = {
@@ -110,7 +110,7 @@ def facts_of(spec: ContextualSpec, mu: float) -> Fact:
 
 
 def model_for(settings: Any, spec: ContextualSpec) -> Model:
-    """Return `settings.model`, or for "auto" the model that `TABLE` gives the problem."""
+    """Return the model of FADE's settings, or for "auto" the one that `TABLE` gives the problem."""
     if settings.model != "auto":
         return cast(Model, settings.model)
     plain = (settings.centring, settings.prior, settings.trust) == ("auto", None, "central")
@@ -120,7 +120,7 @@ def model_for(settings: Any, spec: ContextualSpec) -> Model:
 
 
 def features_for(settings: Any, spec: ContextualSpec) -> Features:
-    """Return `settings.features`, or for "auto" a curve if the link does not imply a line."""
+    """Return FADE's price features; "auto" is "curve" for the identity link, else "additive"."""
     if settings.features != "auto":
         return cast(Features, settings.features)
     # the counts of `FadeCurve` take no prior, and need a server that sees them
@@ -130,10 +130,10 @@ def features_for(settings: Any, spec: ContextualSpec) -> Features:
 
 
 def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
-    """Return the agent of the problem's model, with the settings that differ from their defaults.
+    """Return the config of the agent for the chosen model, given all settings that are not default.
 
     Raises:
-        InputError: a setting that this agent lacks, or a model of prices for other problems.
+        InputError: a setting that this agent lacks, or a price model on a problem without prices.
     """
     if settings.anytime:
         spec = replace(spec, horizon=MOST_ROUNDS)
@@ -179,6 +179,6 @@ def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
 
 
 def _reads(name: str, model: Model, kinds: tuple[type[Fading], ...]) -> bool:
-    """Return True if a model's agents, or a wrapper around them, have the setting `name`."""
+    """Return True if any agent of a model, or a wrapper around it, has the setting `name`."""
     around = {"centring": bool({*kinds} & {*_CENTRED}), "features": model == "demand"}
     return around.get(name, False) or any(name in kind.__dataclass_fields__ for kind in kinds)
