@@ -1,16 +1,16 @@
 """Empirical audits: a lower bound on epsilon, with a stated probability of being wrong.
 
-The steps of an audit, each with the module that takes it::
+Steps of an audit, each with its module::
 
-    1. two neighbouring streams, many seeded runs of each             `search`
-    2. what an adversary sees of a run                                `views`
-    3. a score learned on training runs                               `views`
-    4. a threshold chosen on further runs, evaluated once on the rest `bounds`
-       or bets on one run after the other, until a claim is refuted   `sequential`
+    1. choose two neighbouring streams, play many seeded runs on each `users`
+    2. record what an adversary sees of each run                      `views`
+    3. learn a score on training runs                                 `views`
+    4. choose a threshold on further runs, evaluate it once on others `bounds`
+       or bet on one pair of runs after the other                     `sequential`
 
 Steps 2 to 4 follow white-box audits of differentially private learning (Nasr et al., USENIX
 Security 2023) with the trade-off curve of f-DP (Dong, Roth and Su, JRSS B 2022). A proof bounds
-epsilon from above, an audit from below: it can refute a certificate, never confirm it.
+epsilon from above; an audit bounds it from below, so it can refute a certificate, never confirm it.
 """
 
 import itertools
@@ -69,24 +69,24 @@ from dpbandit.running.resolve import AnyAgent, AnyProblem, resolve_agent, resolv
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import AgentConfig, Spec, made_agent
 
-_SEARCH_RUNS = 16  # of each candidate user
+_SEARCH_RUNS = 16  # number of runs with each candidate as the first user
 
 
 def pairs(config: AgentConfig, spec: Spec, seed: int) -> list[Pair]:
-    """Return candidate pairs of streams: extreme ones, and the most moving of each mechanism."""
+    """Return pairs of neighbouring streams: extreme ones, and those of `most_moving_pairs`."""
     users = users_of(spec)
     extreme = list(users.extreme_pairs(np.random.default_rng((seed, 7))))
     return extreme + list(most_moving_pairs(config, spec, users, seed))
 
 
 def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) -> list[Pair]:
-    """Find for each mechanism the two users of round 1 between whom its query differs most::
+    """Find for each mechanism two users of round 1 whose contributions to its input differ most::
 
-        1. every candidate c is the first user of a few runs r; the agent plays and learns
-        2. q_cr is what she adds to the mechanism, given the action that she was served
-        3. the pair maximises |mean_r (q_cr - q_c'r)|; where her action is released, mean_r |...|
+        1. every candidate c is the first user of a few runs r; the agent acts and learns
+        2. q_cr is the contribution of c to the mechanism's input in run r, given her action there
+        3. c and c' maximise |mean_r (q_cr - q_c'r)|; if actions are released, mean_r |q_cr - q_c'r|
 
-    The search reads inputs of mechanisms and no release, so it uses up none of an audit's runs.
+    The search reads inputs of mechanisms, not releases, and takes no runs from the audit.
     """
     found = users.candidates(np.random.default_rng((seed, 8)))
     one, *_ = found
@@ -112,14 +112,14 @@ def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) 
 
 
 def _distances(queries: Floats, *, action_released: bool) -> Floats:
-    """Return the L2 distances between queries (C, R, n) of C candidates, a matrix (C, C)."""
+    """Return the L2 distances (C, C) between the queries (C, R, n) of C candidates in R runs."""
     if not action_released:  # an adversary knows her query only on average over her actions
         queries = queries.mean(axis=1, keepdims=True)
     return np.array([np.linalg.norm(queries - one, axis=2).mean(axis=1) for one in queries])
 
 
 _CLAIM_TOLERANCE = 1e-6
-"""Share by which a certificate, which is rounded up, may exceed the claim."""
+"""Share of the claimed epsilon by which a certificate, which is rounded up, may exceed it."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -127,10 +127,10 @@ class AuditReport:
     """Report of an audit: what `runs` runs on each of two neighbouring data sets prove.
 
     `eps_lower` is a lower bound of epsilon at `delta`; `mu_lower` is one of mu, if GDP is claimed.
-    `eps_lower_gdp` is the epsilon of Gaussian noise with that mu; other noise may have less.
-    (`fpr`, `tpr`) is a point of the adversary's test: with the stated confidence the agent's true
-    curve passes at or above it. `above_curve` says that the certificate's curve stays below it.
-    All statements together are wrong with probability at most `failure`.
+    `eps_lower_gdp` is the epsilon that Gaussian noise with this mu has at `delta`. The agent's true
+    trade-off curve passes at or above the point (`fpr`, `tpr`), bounds of the false and the true
+    positive rate of the adversary's test; `above_curve` is True if the certificate's curve passes
+    below the point. All statements together are wrong with probability at most `failure`.
     """
 
     agent: str
@@ -152,7 +152,7 @@ class AuditReport:
     flagged: bool
     """True if the certificate is refuted"""
     breaks_claim: bool
-    """True if the claim is refuted, whatever is certified"""
+    """True if the claimed epsilon is refuted, whether or not the certificate is"""
     failure: float
     pair: str
     score: str
@@ -169,8 +169,8 @@ class AuditReport:
     def verdict(self) -> str:
         """Verdict in a few words, the worst finding first.
 
-        Over-noised: the certificate is below half of the claim. "Certificate exceeds claim" comes
-        from accounting; "claim broken", from runs.
+        "over-noised" means that the certified epsilon is below half of the claimed one.
+        "certificate exceeds claim" follows from accounting alone, "CLAIM BROKEN" from runs.
         """
         if self.claimed_epsilon == inf:
             return "nothing is claimed"
@@ -188,8 +188,8 @@ class AuditReport:
     def proven(self, fpr: Floats) -> Floats:
         """Return the proven lower bound of the agent's trade-off curve: TPR at `fpr`, elementwise.
 
-        With a claim of GDP the bound is the curve of `mu_lower`. Without, it is the polygon from
-        (0, 0) through (`fpr`, `tpr`) of the report and its mirror image to (1, 1).
+        If GDP is claimed, the bound is the curve of `mu_lower`. Otherwise it is the polygon through
+        (0, 0), the report's (`fpr`, `tpr`), its mirror image (1 - `tpr`, 1 - `fpr`) and (1, 1).
         """
         if self.mu_lower is not None:
             return Claim(self.eps_lower, self.delta, self.mu_lower).highest(fpr)
@@ -266,18 +266,18 @@ def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
 
 
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
-"""Function from (world 0 or 1, one seed a run) to the adversary's view of the runs."""
+"""Function from 0 or 1, for two neighbouring data sets, and one seed per run to the runs' views."""
 TwinSampler: TypeAlias = Callable[[Sequence[Seed]], tuple[Columns, Columns]]
-"""Function that plays a run of both worlds for each seed, and returns the views of each world."""
+"""Function that plays a run on both data sets for each seed, and returns the views of either."""
 
 _CHUNK_RUNS = 500
-"""Runs that are played together; a chunk's views are dropped once they are scored."""
+"""Number of runs played together; their views are discarded once they are scored."""
 _DEFAULT_HORIZON = 40
-"""Rounds of an environment that is no spec, if `horizon` is not given."""
+"""Number of rounds if an environment, not a spec, is audited and `horizon` is not given."""
 _MAX_PILOT_RUNS = 160
-"""Largest number of runs of each world that choose the pair; at most a tenth of `runs`."""
-_MAX_TRAINING_RUNS = 5000  # or a quarter of all runs, if that is less
-_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}
+"""Largest number of runs on each stream that choose the pair of streams; at most `runs` / 10."""
+_MAX_TRAINING_RUNS = 5000  # largest number of runs that train scores; at most `runs` / 4
+_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}  # parts of seeds
 
 
 def audit(
@@ -296,12 +296,12 @@ def audit(
 ) -> AuditReport:
     """Try to refute the certificate of `config` on `spec` by running it many times.
 
-    It plays the agent on two neighbouring streams of users, which differ in one user, and tests how
-    well an adversary can tell the runs apart. A pilot with seeds of its own chooses the pair of
-    streams. A quarter of the runs (at most 5,000) trains the scores, the rest of the first half
-    chooses score, threshold and direction, and the other half is used once, for the result. Runs on
-    both streams share seeds, and no seed is in two parts. The adversary never sees the differing
-    user's own action.
+    The audit plays the agent on two neighbouring streams, which differ in one user, and tests how
+    well an adversary can tell the runs apart. A pilot with its own seeds chooses the two streams. A
+    quarter of the runs (at most 5,000) trains scores, high on the second stream; the rest of the
+    first half chooses a score, a threshold and a direction; the other half is used once, for the
+    result. Both streams are played with the same seeds, and no seed serves two of these purposes.
+    The adversary does not see the differing user's own action.
 
     Args:
         config: an agent's config, or its id with settings. An agent without privacy can be audited,
@@ -314,12 +314,12 @@ def audit(
         runs: number of runs on each stream, >= 400.
         view: what the adversary sees, "released" (white box) or "actions" (black box).
         seed: random seed; the result depends on it alone, not on `jobs`.
-        failure: probability that anything in the report is wrong, at most; divide it by the number
+        failure: largest probability that anything in the report is wrong; divide it by the number
             of audits that are read together.
         jobs: number of processes.
         until_known: bet on pairs of runs, one after the other, and stop when the certificate is
-            refuted, after `runs` of them at the latest; see `dpbandit.auditing.sequential`. What
-            it reports holds whenever it stops, but has no point (FPR, TPR).
+            refuted, after `runs` of them at the latest; see `dpbandit.auditing.sequential`. The
+            report is valid whenever the audit stops, but has no point (FPR, TPR).
         progress: show a progress bar after two seconds.
 
     Raises:
@@ -397,7 +397,7 @@ def audit(
 
 
 def _check_promise(ledger: Ledger) -> None:
-    """Raise `InputError` for a promise that expires, or that does not cover contexts."""
+    """Raise `InputError` for a privacy promise that expires, or that does not cover contexts."""
     window = ledger.notion.window
     if window is not None:
         raise InputError(
@@ -429,14 +429,14 @@ def audit_views(
     Args:
         sample: function that plays runs, see `Sampler`; has to be picklable with `jobs` > 1.
         claim: the claim to be tested.
-        runs: number of runs of each world, >= 400.
+        runs: number of runs on each data set, >= 400.
         seed: see `audit`.
         failure: see `audit`.
         jobs: number of processes.
         chunk: number of runs in one call of `sample`.
         advance: called after each chunk with its number of runs.
-        scores: known scores, such as those of `exact`, in place of learned ones. Then no runs
-            train: a quarter chooses, three quarters are evaluated.
+        scores: known scores, such as those of `exact`, in place of learned ones. Then a quarter of
+            the runs chooses the score and the threshold, and three quarters evaluate them.
     """
     return _judge_runs(
         partial(_sample_worlds, sample),
@@ -463,7 +463,7 @@ def _judge_runs(
     chunk: int = _CHUNK_RUNS,
     scores: Mapping[str, Scorer] | None = None,
 ) -> Finding:
-    """Judge a claim: learn scores, choose a threshold, evaluate it, on three parts of the runs."""
+    """Learn scores, choose a threshold and evaluate a claim with it, each on other runs."""
     whole("runs", runs, 400, MOST_RUNS)
     training = 0 if scores else min(runs // 4, _MAX_TRAINING_RUNS)
     first = runs // 4 if scores else runs // 2
@@ -501,7 +501,7 @@ def _bet(
     jobs: int,
     advance: Callable[[int], None],
 ) -> tuple[Finding, int]:
-    """Bet on blocks of runs until the claim is refuted; return the finding and the runs used."""
+    """Bet on blocks of runs until the claim is refuted; return the finding and number of runs."""
     seeds = _seeds(seed, "bets", runs)
     with _processes(jobs) as walk:
 
@@ -534,7 +534,7 @@ def _best_pair(
     seed: int,
     advance: Callable[[int], None],
 ) -> tuple[Pair, Ends]:
-    """Return the pair whose worlds learned scores separate best in a pilot, and its public ends."""
+    """Return the pair of streams that learned scores separate best, and its `public_ends`."""
     found = []
     for pair in candidates:
         ends = public_ends(config, spec, pair, seed) if view == "released" else []

@@ -1,20 +1,20 @@
 """Bounds of epsilon, proven from scores of runs or from exact laws on finitely many releases.
 
-The game: a run of world A or of world B is scored, and called B where the score is high. With FPR
-the rate of calling A's runs B, and TPR that of calling B's runs B, privacy bounds TPR by a curve of
-FPR. Rates are known up to Clopper-Pearson bounds only, so every statement here has an upper bound
-of FPR and a lower bound of TPR, and may fail with the probability `failure`.
+An adversary scores a run on data set A or its neighbour B, and calls it "B" if the score is high.
+FPR is the rate of runs on A that are called "B", TPR that of runs on B. Privacy bounds TPR by a
+function of FPR, the trade-off curve. Rates are known up to Clopper-Pearson bounds only; findings
+use an upper bound of FPR and a lower bound of TPR, and are wrong with probability <= `failure`.
 
 Exact audits compare two laws on finitely many releases with a claim; nothing is sampled::
 
-    law of a release in one world    what is released
+    law of a release on a data set   what is released
     randomised_response              one of n answers
     choice                           the index of the largest of scores + noise
 
     exact_audit(p, q, claim)         epsilon, delta, the trade-off curve; is the claim refuted?
 
-Two laws are one pair of neighbours. An audit that does not refute a claim proves the claim only if
-its pair is known to be the worst one.
+The two laws belong to one pair of neighbours. An audit that does not refute a claim proves it only
+if no other pair of neighbours is easier to tell apart.
 """
 
 from collections.abc import Callable
@@ -38,21 +38,21 @@ from dpbandit.base import (
 from dpbandit.privacy import Ledger, curves
 
 _THRESHOLDS = expit(np.linspace(-8, 8, 129))
-"""Quantiles of the pooled scores that are tried as thresholds."""
+"""Levels of the quantiles of all runs' scores that are tried as thresholds."""
 _CHOICE_CAUTION = 20
-"""Divisor of `failure` while thresholds are chosen, as the best of many rates is lucky; only power
-depends on the divisor: between 4 and 250, bounds of epsilon differ by at most a tenth."""
+"""Divisor of `failure` while thresholds are chosen, as the best of many rates looks too good; only
+power depends on the divisor: from 4 to 250, bounds of epsilon differ by at most a tenth."""
 _MAX_EPSILON = 700.0
-"""Epsilon from which on nothing is claimed, because e^epsilon overflows."""
+"""Epsilon from which on a claim counts as no claim, because e^epsilon would overflow."""
 _CURVE_POINTS = 24
-"""Number of points of delta(epsilon) that represent the curve of a claim that is not Gaussian."""
+"""Number of pairs (epsilon, delta) that represent the trade-off curve of a claim without GDP."""
 
 
 @dataclass(frozen=True)
 class Claim:
     """A privacy claim to be tested: (epsilon, delta), mu of GDP or None, and the trade-off curve.
 
-    `curve` holds points (epsilon, delta(epsilon)), each of them a claim.
+    `curve` holds further pairs (epsilon, delta), all of which are claimed, too.
     """
 
     epsilon: float
@@ -66,7 +66,7 @@ class Claim:
 
     @classmethod
     def of(cls, ledger: Ledger, delta: float) -> "Claim":
-        """Return the claim of a ledger at `delta`, with its curve or its mu."""
+        """Return the claim that a ledger proves at `delta`, with mu or, without GDP, a curve."""
         epsilon = ledger.epsilon(delta)
         if ledger.mu is not None or epsilon == inf:
             return cls(epsilon, delta, ledger.mu)
@@ -79,7 +79,7 @@ class Claim:
         return (*self.curve, (self.epsilon, self.delta))
 
     def highest(self, fpr: Floats) -> Floats:
-        """Return the largest TPR that the claim and its curve allow at `fpr`, elementwise."""
+        """Return the largest true positive rate that the claim allows at `fpr`, elementwise."""
         if self.mu is not None and self.mu < inf:
             return np.exp(log_ndtr(ndtri(fpr) + self.mu))
         allowed = np.ones_like(fpr)
@@ -94,9 +94,9 @@ class Claim:
 class Finding:
     """Result of an audit; all its statements hold together with probability 1 - `failure`.
 
-    `eps_lower` and `mu_lower`, the GDP parameter (None without a GDP claim), are the largest bounds
-    that an evaluated threshold proves. (`fpr`, `tpr`) is the point furthest above the claim's
-    curve, or, if none is above, nearest to the curve.
+    `eps_lower` and `mu_lower` (None without a claim of GDP) are the largest lower bounds of epsilon
+    and mu that an evaluated threshold proves. (`fpr`, `tpr`), bounds of the false and true positive
+    rate, is the evaluated point furthest above the claim's curve or, if none is above, nearest.
     """
 
     eps_lower: float
@@ -111,7 +111,7 @@ class Finding:
 
 
 def clopper_pearson(hits: Floats | Ints, runs: int, failure: float) -> tuple[Floats, Floats]:
-    """Return lower and upper bounds of a probability, EACH wrong with probability <= `failure`.
+    """Return bounds of a probability by `hits` in `runs`, EACH wrong with probability <= `failure`.
 
     Clopper and Pearson, Biometrika 1934.
 
@@ -135,16 +135,16 @@ def judge(
 ) -> Finding:
     """Choose score, threshold and direction on one half of the runs, evaluate once on the other.
 
-    Two criteria, epsilon at delta and the whole trade-off curve (mu where GDP is claimed), choose
-    one test each. `failure` is divided equally among the chosen tests before the other half is
-    looked at: by two, or by one if the criteria choose the same test, as they do for a pure claim.
-    FPR and TPR of a test get half each.
+    Two criteria, epsilon at delta and the excess over the trade-off curve (mu if GDP is claimed),
+    choose one test each, for a pure claim the same one. `failure` is divided by the number of
+    different tests before the other half is looked at, and by two for the bounds of the false
+    positive rate (FPR) and the true positive rate (TPR) of a test.
 
     Args:
-        selection: name of a score -> its values for runs of worlds A and B.
+        selection: name of a score -> its values in runs on the neighbouring data sets A and B.
         evaluation: the same scores of other runs.
         claim: the claim to be tested.
-        failure: probability that anything in the result is wrong.
+        failure: largest probability that anything in the result is wrong.
     """
     choices = [
         (name, *choice)
@@ -179,7 +179,7 @@ def judge(
 
 
 def _choices(a: Floats, b: Floats, failure: float) -> list[tuple[float, bool, float, float]]:
-    """Return (threshold, direction, upper FPR, lower TPR) of all thresholds, either direction."""
+    """Return (threshold, forward, upper bound of FPR, lower bound of TPR) of all tests."""
     cuts = np.unique(np.quantile(np.concatenate([a, b]), _THRESHOLDS, method="nearest"))
     found = []
     for forward in (True, False):
@@ -191,7 +191,7 @@ def _choices(a: Floats, b: Floats, failure: float) -> list[tuple[float, bool, fl
 def _rates(
     a: Floats, b: Floats, cuts: Floats, forward: bool, failure: float
 ) -> tuple[Floats, Floats]:
-    """Return lower TPR and upper FPR of calling scores >= cut B; backward, scores < cut A."""
+    """Bound TPR from below, FPR from above if scores >= cut are called B; backward, < cut A."""
     below_a, below_b = (np.searchsorted(np.sort(s), cuts) for s in (a, b))
     hits, false = (len(b) - below_b, len(a) - below_a) if forward else (below_a, below_b)
     n_hits, n_false = (len(b), len(a)) if forward else (len(a), len(b))
@@ -207,7 +207,7 @@ def _epsilons(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
 
 
 def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
-    """Return the excess of points over the claim: in mu, or in the worst epsilon of the curve."""
+    """Return the mu of points (FPR, TPR) or, without GDP, their largest excess over an epsilon."""
     if claim.mu is not None:
         return np.asarray(ndtri(tpr) - ndtri(fpr))
     each = [
@@ -227,24 +227,24 @@ ChoiceNoise: TypeAlias = Literal["gumbel", "laplace", "gaussian"]
 TestNoise: TypeAlias = Literal["laplace", "exponential"]
 
 _CURVE_TOLERANCE = 1e-12
-"""Rounding by which an exact attack may lie above the claim's curve without refuting the claim."""
+"""Largest distance of an exact attack above the claim's curve that counts as rounding."""
 _NOISE_REACH = 40.0
-"""Scales after which integrals over a noise are cut off; beyond, its probability is < 1e-17."""
+"""Multiple of the noise scale at which integrals end; the probability beyond is < 1e-17."""
 _MAX_SCORE_GAP = 800.0
-"""Largest distance, in scales, of a score to the best one; beyond, its probability underflows."""
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)  # on [-1, 1], scaled to each piece
+"""Largest distance of a score to the best, in noise scales; beyond, its probability underflows."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)  # of Gauss-Legendre quadrature on [-1, 1]
 
 
 @dataclass(frozen=True)
 class ExactFinding:
-    """Privacy of two exact laws on the same releases, up to rounding."""
+    """Privacy of a release whose laws on two neighbouring data sets are known, up to rounding."""
 
     epsilon: float
-    """least epsilon at the claim's delta; infinity if there is none"""
+    """smallest epsilon that holds at the claim's delta; infinity if none does"""
     delta: float
-    """least delta at the claim's epsilon"""
+    """smallest delta that holds at the claim's epsilon"""
     curve: tuple[tuple[float, float], ...]
-    """(FPR, TPR) of the best attacks that call releases B, corners from (0, 0) to (1, 1)"""
+    """corners (false, true positive rate) of the trade-off curve, from (0, 0) to (1, 1)"""
     flagged: bool
     """True if an attack, in either direction, lies above the claim's curve and refutes it"""
 
@@ -252,13 +252,13 @@ class ExactFinding:
 def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
     """Compare two exact output distributions with a claim.
 
-    By Neyman and Pearson (1933) the best attacks say B for the releases of largest q / p, one more
-    for each corner; the reverse attacks say A for all others. A claim's curve is concave, so it
-    holds everywhere if it holds at the corners.
+    By Neyman and Pearson (1933) the best attacks call the k releases of largest q / p B, each k
+    gives a corner of the curve; the reverse attacks call all others A. A claim's curve is concave,
+    so the claim holds everywhere if it holds at the corners.
 
     Args:
-        p: probability of every release in world A, (n,).
-        q: probability of every release in world B, (n,).
+        p: probability of every release on data set A, (n,).
+        q: probability of every release on the neighbouring data set B, (n,).
         claim: the claim to be tested.
 
     Raises `InputError` unless p and q are laws on the same releases.
@@ -283,7 +283,7 @@ def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
 
 
 def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
-    """Return the least delta at `epsilon` of two laws on finitely many releases, either direction.
+    """Return the smallest delta at `epsilon` for laws p and q on the same releases, both ways.
 
     >>> exact_delta(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 0.0)
     0.5
@@ -293,7 +293,7 @@ def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
 
 
 def exact_epsilon(p: Floats, q: Floats, delta: float = 0.0) -> float:
-    """Return the least epsilon with `exact_delta` <= delta, to 1e-9; infinity if there is none."""
+    """Return the smallest epsilon with `exact_delta` <= delta, to 1e-9; infinity if none has."""
     either = (p > 0) | (q > 0)
     with np.errstate(divide="ignore"):
         ratios = np.abs(np.log(p[either]) - np.log(q[either]))
@@ -312,10 +312,10 @@ def exact_epsilon(p: Floats, q: Floats, delta: float = 0.0) -> float:
 
 
 def randomised_response(truth: int, n: int, *, epsilon: float) -> Floats:
-    """Return the law (n,) of an answer that is the truth with p = e^epsilon / (e^epsilon + n - 1).
+    """Return the law (n,) of an answer, true with probability e^epsilon / (e^epsilon + n - 1).
 
-    All other answers are equally likely. Warner, JASA 1965, for n = 2. epsilon-DP for replacing the
-    truth: the ratio of any two probabilities is at most e^epsilon.
+    All other answers are equally likely (Warner, JASA 1965, for n = 2). This is epsilon-DP for
+    replacing the truth, since the ratio of any two probabilities is at most e^epsilon.
 
     >>> randomised_response(0, 3, epsilon=np.log(2)).tolist()
     [0.5, 0.25, 0.25]
@@ -330,10 +330,11 @@ def randomised_response(truth: int, n: int, *, epsilon: float) -> Floats:
 def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Floats:
     """Return the law (n,) of argmax(scores + noise), for scores (n,) and noise of scale `scale`.
 
-    Gumbel noise: softmax(scores / scale), the exponential mechanism. Other noise: candidate i wins
-    with probability int f(x - u_i) prod_{j != i} F(x - u_j) dx, by Gauss-Legendre on pieces that
-    end at every kink. `ExponentialMechanism` and `ReportNoisyMax` have scale 2 s / epsilon. Scale
-    0: the first of the best.
+    Gumbel noise gives softmax(scores / scale), the exponential mechanism. With noise of density f
+    and distribution function F, candidate i wins with probability int f(x - u_i) prod_{j != i}
+    F(x - u_j) dx, u = scores / scale, by Gauss-Legendre on pieces without kinks. The scale is 2 x
+    sensitivity / epsilon in `ExponentialMechanism` and `ReportNoisyMax`. With scale 0 the first of
+    the best candidates wins.
 
     >>> choice(np.array([1.0, 0.0]), 1.0).round(4).tolist()
     [0.7311, 0.2689]
@@ -387,7 +388,7 @@ def _exponential_above(x: Floats) -> Floats:
     return np.exp(-np.maximum(x, 0.0))
 
 
-NOISES = {
+NOISES = {  # noises of scale 1 by name
     "laplace": _Noise(_half, _laplace_cdf, lambda x: _laplace_cdf(-x)),
     "gaussian": _Noise(
         lambda x: np.exp(-x * x / 2) / np.sqrt(2 * np.pi), _normal_cdf, lambda x: _normal_cdf(-x)

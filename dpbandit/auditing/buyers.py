@@ -1,4 +1,4 @@
-"""Users of audits who buy one product of a set, or none."""
+"""Users for audits of assortment problems, who buy one product of a set, or none."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class BuysFirst:
     """An answer to assortments: the purchase of the first offered product in a fixed order."""
 
     order: Ints
-    """products (N,), the most liked first"""
+    """all N products, (N,), in the order of her preference"""
 
     def __call__(self, action: AnyArray) -> Floats:
         """Return the products (R,) bought from assortments (R, N)."""
@@ -32,7 +32,7 @@ class BuysFirst:
 
 
 class Buyers(ContextUsers):
-    """Users of assortment problems, each a context and her purchase, or none, from every set."""
+    """Users of assortment problems, each with a context and her choice from every set."""
 
     _spec: ChoiceSpec
 

@@ -1,4 +1,4 @@
-"""Users of audits who click on the items of a list."""
+"""Users for audits of list problems, who click on the items of a list."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from dpbandit.specs.lists import Catalogue, ListSpec
 
 
 class Readers(ContextUsers):
-    """Users of list problems, each her tastes and the positions she clicks, whatever the items."""
+    """Users of list problems, each with a context and the positions she clicks for any items."""
 
     _spec: ListSpec
 

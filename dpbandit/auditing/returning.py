@@ -1,4 +1,4 @@
-"""Users of audits of problems whose people return."""
+"""Users for audits of problems whose people return."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,15 +9,15 @@ from dpbandit.base import Floats, InputError
 from dpbandit.specs.people import NOBODY, ReturningSpec
 
 _EMPTY_SLOT_PERIOD = 3
-"""Period of the slots that are left empty: every third, unless the differing person comes."""
+"""Number of slots from one empty slot to the next, which only the differing person may fill."""
 
 
 class People:
     """Users of problems whose people return; the differing person is the last one.
 
     The differing person comes as often as she may, in the earliest slots or spread over all slots,
-    each time as the same user of `visit`'s kind. Where her pattern of visits is private, she may
-    come in other slots in the second world. All other people are background.
+    each time with the same context and answers. If her pattern of visits is private, she may come
+    in other slots on the second stream. All other people share one context and one answer.
     """
 
     def __init__(self, spec: ReturningSpec) -> None:
