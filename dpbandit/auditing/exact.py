@@ -1,30 +1,30 @@
 """Exact likelihood-ratio scores for audits of mechanisms whose laws are known.
 
-Mechanisms that draw by losses have a log-ratio of each release, given all earlier releases::
+Mechanisms that draw by losses are scored by each release's log-ratio, given earlier releases::
 
     mechanism                        a release                    its law, given all losses
-    OneShotTopK and its kind         candidates, best first       softmax, without replacement
+    OneShotTopK and subclasses       candidates, best first       softmax, without replacement
     SegmentAboveThreshold            whether the segment ends     an integral over threshold noise
-    RedrawBit                        whether to draw anew         (1 - p) e^(-h loss) to keep
+    RedrawBit                        whether to draw anew         `RedrawBit.keeps`
 
-An adversary knows all losses but the differing user's. A total of the other world is the total of
-this world plus the difference of her losses. Laws are the claimed ones, Gumbel's for noisy maxima.
+An adversary knows all losses but the differing user's, so total losses on the other data set are
+those on this one plus the difference of her losses. All noisy maxima are scored by Gumbel's law.
 
-Scores of other releases are log-likelihood ratios of world B to world A::
+Scores of other releases are log-likelihood ratios of data set B to its neighbour A::
 
-    release                                        score of v
+    release v                                      score
     Gaussian, means a and b, covariance Sigma      <v, Sigma^-1 (b - a)>             matched_filter
     Laplace of scale c on every coordinate         |v - a|_1 / c - |v - b|_1 / c     LaplaceRatio
     one of finitely many, laws p and q             log q(v) - log p(v)               outcomes
     choices by Gumbel noise, given all scores      sum of log softmax_B - log softmax_A
 
-No score tells the worlds apart better (Neyman and Pearson 1933), and no runs are spent on training.
-The laws are the claimed ones. If the mechanism has others, the score is only less sharp, and its
-findings remain proven. So the ratio of a suspected fault is a score like any other.
+No score tells A and B apart better (Neyman and Pearson 1933), and no runs are spent on training.
+The laws are the claimed ones. If the mechanism has others, the score has less power, and findings
+remain valid. So the ratio of a mechanism with a suspected fault may be a score, too.
 
-Audits of a suspected fault fix score, threshold and direction before the mechanism is run at all:
-`rehearsal` samples a mechanism that has the fault, on as many runs as one likes, and every run of
-the audited mechanism is evaluated. A wrong suspicion costs power, never honesty.
+`audit_rehearsed` fixes score, threshold and direction before the audited mechanism is run at all:
+`rehearsal` samples a mechanism with a suspected fault, in as many runs as one likes, and every run
+of the audited mechanism is evaluated. A wrong suspicion costs power, never validity.
 """
 
 from collections.abc import Mapping
@@ -57,21 +57,21 @@ from dpbandit.privacy.choices import CumulativeLosses, EpochSelection
 from dpbandit.privacy.sparse_vector import RedrawBit
 
 _MAX_LOG_RATIO = 700.0
-"""Log-ratio of a release that is impossible in one of the worlds."""
+"""Log-ratio of a release that is impossible on one of two neighbouring data sets."""
 _MAX_CANDIDATES = 256
-"""Candidates above which draws get no exact score; covers of sets have thousands of experts."""
-_MIN_PROBABILITY = 1e-300  # integrals below would have no logarithm
+"""Largest number of candidates whose draws get an exact score; nets of points have thousands."""
+_MIN_PROBABILITY = 1e-300  # floor on integrals, so that their logarithms are finite
+# ends of the pieces of Gauss-Legendre integration, in units of the noise scale
 _PIECE_ENDS = np.concatenate([np.arange(-8.0, 8.5, 0.5), [16.0, 40.0]])
-_PIECE_ENDS = np.unique(
-    np.concatenate([-_PIECE_ENDS, _PIECE_ENDS])
-)  # pieces of Gauss-Legendre, in scales of noise
+_PIECE_ENDS = np.unique(np.concatenate([-_PIECE_ENDS, _PIECE_ENDS]))  # with either sign
+# nodes and weights of the integration, on all pieces
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 _NODES = (_PIECE_ENDS[:-1, None] + np.diff(_PIECE_ENDS)[:, None] / 2 * (1 + _NODES)).ravel()
 _WEIGHTS = (np.diff(_PIECE_ENDS)[:, None] / 2 * _WEIGHTS).ravel()
 
 
 class Draws:
-    """Listener to a mechanism that draws candidates by their total losses."""
+    """Listener to a mechanism that draws candidates by their total losses; scores the draws."""
 
     def __init__(self, mechanism: OneShotTopK, runs: int) -> None:
         self._mechanism, self._differed = mechanism, False
@@ -103,8 +103,9 @@ class Draws:
 class Segments:
     """Listener to a sparse vector on segments; scores the length of the differing user's segment.
 
-    Given the threshold noise r, tests are independent: a segment that fires at its k-th test has
-    probability int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, z_i = threshold + r - sum.
+    Given the threshold noise r, of density p, tests are independent: a segment fires at its k-th
+    test with probability int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, where z_i = threshold + r -
+    sum of losses at test i, and F is the distribution function of a test's noise.
     """
 
     def __init__(self, mechanism: SegmentAboveThreshold, runs: int) -> None:
@@ -147,7 +148,7 @@ class Segments:
         return self._ratio(self._there, self._here)
 
     def _ratio(self, there: Floats, here: Floats) -> Floats:
-        """Return the log-ratios (2 R,) of two integrals over r, given at its nodes (2 R, nodes)."""
+        """Return the log-ratios (2 R,) of the integrals of two functions, given at (2 R, nodes)."""
         integrals = np.maximum([there @ self._weights, here @ self._weights], _MIN_PROBABILITY)
         return np.subtract(*np.log(integrals))
 
@@ -173,7 +174,7 @@ class Bits:
 
 
 def log_order(scores: Floats, chosen: Ints) -> Floats:
-    """Return log P (R,) that Gumbel noise of scale 1 ranks `chosen` (R, k), but for -1, in order.
+    """Return log P (R,) that scores + Gumbel noise rank `chosen` (R, k) first, ignoring its -1.
 
     >>> log_order(np.log([[1.0, 2.0, 3.0]]), np.array([[2, 0]])).round(6) == np.log(1 / 6).round(6)
     array([ True])
@@ -204,10 +205,10 @@ LISTENERS.append(listener)
 
 
 def matched_filter(difference: Floats, covariance: Floats) -> Score:
-    """Return the score for Gaussian columns with means `difference` (p,) apart, and `covariance`.
+    """Return the score for Gaussian columns whose means differ by `difference` (p,).
 
-    The score is the log-likelihood ratio up to a constant and a factor, also if the covariance
-    (p, p) is known up to a factor only.
+    The score is the log-likelihood ratio up to a constant and a factor, also if the `covariance`
+    (p, p) of the columns is known up to a factor only.
 
     >>> filtered = matched_filter(np.array([1.0, 0.0]), np.array([[1.0, 0.5], [0.5, 1.0]]))
     >>> filtered.weights.round(4).tolist()
@@ -221,7 +222,7 @@ def matched_filter(difference: Floats, covariance: Floats) -> Score:
 
 @dataclass(frozen=True)
 class LaplaceRatio:
-    """Score for columns with means `first` and `second` (p,) and independent Laplace noise."""
+    """Score for columns with Laplace noise and means `first` on data set A, `second` on B, (p,)."""
 
     first: Floats
     second: Floats
@@ -231,7 +232,7 @@ class LaplaceRatio:
         positive("scale", self.scale)
 
     def __call__(self, columns: Columns) -> Floats:
-        """Return the scores (n,) of n runs, large where a run looks like world B."""
+        """Return the scores (n,) of n runs, large if a run looks like data set B."""
         v = columns.values
         nearer = np.abs(v - self.first) - np.abs(v - self.second)
         return np.round(nearer / self.scale, _SCORE_DECIMALS).sum(axis=1)
@@ -240,8 +241,8 @@ class LaplaceRatio:
 def outcomes(*laws: tuple[Floats, Floats]) -> Score:
     """Return the score for independent columns of outcomes 0, 1, ..., given (p, q) of each column.
 
-    p and q are the laws in worlds A and B; some are in `bounds`. An outcome that is impossible in A
-    scores 700, one that is impossible in B scores -700.
+    p and q are the laws of outcomes on data sets A and B, such as `bounds.choice`. An outcome that
+    is impossible on A scores 700, one that is impossible on B scores -700.
 
     >>> score = outcomes((np.array([0.5, 0.5]), np.array([0.75, 0.25])))
     >>> seen = Columns(np.array([[0.0], [1.0]]), ("releases",), np.array([True]))
@@ -255,15 +256,15 @@ def outcomes(*laws: tuple[Floats, Floats]) -> Score:
 
 
 def gumbel_ratio(chosen: Ints, first: Floats, second: Floats, scale: Floats | float) -> Floats:
-    """Return log P_B - log P_A (R,) of the choices argmax(scores + Gumbel noise) of R runs.
+    """Return the log-ratios (R,), data set B to A, of choices argmax(scores + Gumbel noise).
 
     If later scores depend on earlier choices, a sampler adds up the ratios of all choices and shows
     the sum as a column: the auditor knows the releases and the data of all other users.
 
     Args:
         chosen: released indices, (R,).
-        first: exact scores in world A, (R, n), given all earlier releases.
-        second: exact scores in world B, (R, n).
+        first: exact scores of n candidates on data set A, (R, n), given all earlier releases.
+        second: exact scores on data set B, (R, n).
         scale: scale of the noise.
     """
     one, two = (log_softmax(scores / scale, axis=-1) for scores in (first, second))
@@ -284,12 +285,13 @@ def first_above(
     query_scale: float,
     noise: TestNoise = "laplace",
 ) -> Floats:
-    """Return the law (n + 1,) of the first test of a sparse vector that fires, or none, the last.
+    """Return the law (n + 1,) of a sparse vector's first test that fires; the last is for none.
 
-    Given the threshold noise r tests are independent: firing first at k has probability
-    int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, z_i = threshold_i + r - query_i.
-    `AboveThreshold` has scales 2 s / epsilon and 4 s / epsilon; a segment of
-    `SegmentAboveThreshold`, asked for prefix sums, s / epsilon twice. Threshold scale 0: no noise.
+    Given the threshold noise r, of density p, tests are independent: test k fires first with
+    probability int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, where z_i = threshold_i + r - query_i
+    and F is the distribution function of a query's noise. With sensitivity s, `AboveThreshold` has
+    scales 2 s / epsilon (threshold) and 4 s / epsilon (queries); a segment of
+    `SegmentAboveThreshold`, whose queries are prefix sums, has s / epsilon for both.
 
     >>> first_above(np.zeros(2), 0.0, threshold_scale=0.0, query_scale=1.0).tolist()
     [0.5, 0.25, 0.25]
@@ -315,7 +317,7 @@ def first_above(
 
 
 _REHEARSAL_STAGE, _PLAY_STAGE = 5, 6
-"""Stages in the seeds of rehearsals and of the mechanism's runs; no other audit uses them."""
+"""Second entries of the seeds of rehearsals and of evaluated runs; no other audit uses them."""
 
 
 def audit_rehearsed(
@@ -333,14 +335,14 @@ def audit_rehearsed(
     """Test `claim` on runs of `sample`, with the score and threshold that suit `rehearsal` best.
 
     Args:
-        sample: the mechanism in world 0 or 1, see `auditing.Sampler`.
-        rehearsal: the mechanism as it is suspected to be; its runs share no seed with `sample`.
+        sample: function that runs the mechanism, see `auditing.Sampler`.
+        rehearsal: the same with the suspected fault; its runs share no seed with `sample`.
         claim: the claim to be tested.
         scores: known scores, such as the ratios of this module.
-        runs: number of runs of `sample` in each world, all evaluated, >= 400.
-        rehearsals: number of runs of `rehearsal` in each world; ten times `runs` is enough.
+        runs: number of runs of `sample` on each data set, all evaluated, >= 400.
+        rehearsals: number of runs of `rehearsal` on each data set; ten times `runs` is enough.
         seed: random seed; the finding depends on it alone.
-        failure: probability that anything in the finding is wrong.
+        failure: largest probability that anything in the finding is wrong.
         chunk: number of runs in one call of a sampler.
     """
     whole("runs", runs, 400, MOST_RUNS)
@@ -354,7 +356,7 @@ def audit_rehearsed(
 def _scored(
     sample: Sampler, scores: Mapping[str, Scorer], seed: int, stage: int, runs: int, chunk: int
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Return for each score its values in `runs` runs of world 0 and of world 1."""
+    """Return for each score its values in `runs` runs on data set A and on data set B."""
     parts: dict[str, tuple[list[Floats], list[Floats]]] = {name: ([], []) for name in scores}
     for start in range(0, runs, chunk):
         seeds: list[Seed] = [(seed, stage, run) for run in range(start, min(start + chunk, runs))]

@@ -1,16 +1,16 @@
-"""Exact log-ratios of private hard thresholding, for audits: its picks, and their values.
+"""Exact log-ratios of private hard thresholding, for audits: of its picks, and of their values.
 
 The privacy proof counts every iterate as released, so an auditor may look at all of them, though an
-agent receives the last one only. Given the previous iterate and the data of all other users, v of
-either world is known, and so are the log-ratios of the picks and of their values::
+agent receives the last one only. Given the previous iterate and the data of all other users, the
+vector v to be thresholded is known for both data sets, and so are two log-ratios::
 
-    picks    the set S of the s largest |v_i| + Gumbel noise of scale c: coordinate i arrives after
-             an exponential time of rate w_i = e^(|v_i| / c), and S first, with probability
+    picks    the set S of the s largest |v_i| + Gumbel noise of scale c: as if coordinate i arrived
+             after an exponential time of rate w_i = e^(|v_i| / c), S comes first with probability
              int e^-t prod_{i in S} (1 - e^(-t w_i / W)) dt,  W the sum of w outside S
     values   Gaussian or Laplace noise on v_i, i in S
 
-The laws are those that the mechanism's spend pays for. The law of Laplace picks has no such form;
-their score is the ratio of a Gumbel law of the same epsilon.
+The laws are those of the mechanism's privacy cost. Picks by Laplace noise have no such formula;
+they are scored by the ratio for Gumbel noise of the same epsilon.
 """
 
 from math import inf
@@ -27,14 +27,14 @@ from dpbandit.privacy.peeling import NoisyHardThresholding, Peeled
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import Spend
 
-_LOG_TIME_STEP = 0.25
+_LOG_TIME_STEP = 0.25  # step of the grid of log t
 _TIMES = np.exp(np.arange(-20.0, 4.0, _LOG_TIME_STEP))
 """Nodes of the trapezoid rule in log t, exact to 1e-8 for an analytic integrand that falls fast."""
-_TIME_WEIGHTS = _LOG_TIME_STEP * _TIMES * np.exp(-_TIMES)
+_TIME_WEIGHTS = _LOG_TIME_STEP * _TIMES * np.exp(-_TIMES)  # weights of the nodes, times e^-t
 
 
 class Peelings:
-    """Listener to private hard thresholding; scores peelings of the differing user's episode."""
+    """Listener to private hard thresholding; scores the episode with the differing user's round."""
 
     def __init__(self, mechanism: NoisyHardThresholding) -> None:
         self._mechanism, mechanism.on_peeled = mechanism, self._record
@@ -57,7 +57,7 @@ class Peelings:
         return self._found
 
     def _log_ratios(self, peeled: Peeled) -> Floats:
-        """Return the log-ratios (2 R, 2) of one peeling: its picks, and their values."""
+        """Return the log-ratios (2 R, 2) of a thresholding's picks, and of their values."""
         chosen, released = self._mechanism.spend.parts
         shift = self._mechanism.term(peeled.beta, *map(twin, self._differing_datum))
         shift = shift - self._mechanism.term(peeled.beta, *self._differing_datum)
@@ -79,7 +79,7 @@ def _epsilon_of_last_pick(spend: Spend) -> float:
 
 
 def log_chosen(scores: Floats, chosen: Any) -> Floats:
-    """Return log P that Gumbel noise of scale 1 ranks the `chosen` (..., D) first, in any order.
+    """Return log P that scores + Gumbel noise rank the `chosen` (..., D) first, in any order.
 
     All rows have the same number of chosen entries.
 

@@ -1,19 +1,19 @@
 """Audits that stop early: bets against a certificate, which win much only if it is false.
 
-Runs come in pairs, one of each world. With a test phi in {0, 1} that is chosen before a pair is
-seen, a promise (epsilon, delta) says that the gain::
+Runs come in pairs, a on data set A and b on its neighbour B. For a test phi in {0, 1} chosen before
+a pair is seen, (epsilon, delta)-DP says that the gain::
 
     g = phi(b) - e^epsilon phi(a) - delta
 
-has a mean of at most 0, also with a and b exchanged. Stakes of a share lambda of the wealth, with
-0 <= lambda <= 1 / (e^epsilon + delta), lead to the wealth W_n = prod (1 + lambda g), a
-supermartingale if the promise is kept, however lambda and phi depend on earlier pairs. So the
+has a mean of at most 0, also with a and b exchanged. To bet a share lambda of the wealth on each
+pair, with 0 <= lambda <= 1 / (e^epsilon + delta), leads to the wealth W_n = prod (1 + lambda g), a
+supermartingale if the claim is true, however lambda and phi depend on earlier pairs. So the
 probability that W ever reaches 1 / failure is at most `failure` (Ville 1939; Shafer, JRSS A 2021;
 Waudby-Smith and Ramdas, JRSS B 2024), and an audit may look after every pair and stop at any time.
 
-A curve delta(epsilon), also the curve of GDP, is many promises at once: every bet is against the
-one that would have won most in the past. Wealth is divided equally between scores, anew for each
-block of pairs.
+A curve delta(epsilon), also the curve of GDP, is many claims at once; every bet is against the one
+against which bets would have won most in the past. Wealth is divided equally between scores, anew
+for each block of pairs.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,28 +28,28 @@ from dpbandit.base import Bools, Floats, rounded
 from dpbandit.privacy.curves import delta_of
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
-"""Promises (epsilon, delta) that all hold if a claim holds."""
+"""Pairs (epsilon, delta) that all hold if a claim holds."""
 Scores: TypeAlias = dict[str, tuple[Floats, Floats]]
-"""Name of a score -> its values for runs of worlds A and B, (n,) each."""
+"""Name of a score -> its values in n runs on data set A and n on its neighbour B, (n,) each."""
 
 MIN_BLOCK_PAIRS = 50
-"""Pairs of the first block, which is only learned from; least number of pairs in a block."""
+"""Smallest number of pairs of runs in a block; the first block is used for learning only."""
 BLOCK_GROWTH = 0.25
-"""Pairs of a block, as a share of all pairs before the block."""
-_CUT_QUANTILES = np.linspace(0.02, 0.98, 33)  # of pooled scores, tried as thresholds
+"""Number of pairs in a block, as a share of all pairs before the block."""
+_CUT_QUANTILES = np.linspace(0.02, 0.98, 33)  # levels of quantiles of scores tried as thresholds
 _STAKES: Floats = np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5])
 """Candidate stakes lambda, in units of the largest admissible stake 1 / (e^epsilon + delta)."""
 _STAKE_DISCOUNT = 0.7
-"""Factor on the stake that would have won most in the past, because the best of many was lucky."""
+"""Factor on the stake that would have won most in the past, as the best of many looks too good."""
 _TESTED_LEVELS = np.linspace(0.05, 2.0, 40)
 """Lower bounds of epsilon and of mu that are tested, in units of the claimed epsilon and mu."""
-_MAX_EPSILON = 30.0  # no feasible number of runs refutes a weaker promise
+_MAX_EPSILON = 30.0  # no feasible number of runs refutes a larger epsilon
 _MAX_LEARNING_PAIRS = 10_000
-"""Pairs after which scores are not learned anew: more runs hardly improve them."""
+"""Number of pairs after which scores are not learned anew, as more runs hardly improve them."""
 
 
 class Bet(NamedTuple):
-    """Bet on the next block: runs of B score at least `cut`; backward, runs of A score below."""
+    """Bet that runs on B score at least `cut` in the next block; backward, runs on A below it."""
 
     score: str
     cut: float
@@ -59,7 +59,7 @@ class Bet(NamedTuple):
     stake: float
 
     def gains(self, scores: Scores) -> Floats:
-        """Return the factor 1 + lambda g of the wealth for each pair of runs, (n,)."""
+        """Return the factor 1 + stake x gain by which each pair changes the wealth, (n,)."""
         a, b = (values >= self.cut for values in scores[self.score])
         hits, false = (b, a) if self.forward else (~a, ~b)
         factor: Floats = 1 + self.stake * (hits - exp(self.epsilon) * false - self.delta)
@@ -67,10 +67,10 @@ class Bet(NamedTuple):
 
 
 class Wealth:
-    """Wealth, from 1, of bets against one or several promises (epsilon, delta) of a claim.
+    """Wealth, at first 1, of bets against one or several pairs (epsilon, delta) of a claim.
 
     Args:
-        points: the promises.
+        points: the pairs (epsilon, delta).
         failure: largest probability that `refuted` is ever wrong.
     """
 
@@ -84,7 +84,7 @@ class Wealth:
         return bool(self.max_log >= self._refuting_log)
 
     def play(self, past: Scores, block: Scores) -> int:
-        """Bet on a block as the past suggests; return the pairs until a refutation, or all."""
+        """Bet on a block by the past; return the number of pairs until a refutation, or of all."""
         bets = [self._best(name, *past[name]) for name in past] if self.points else []
         gains = [np.cumsum(np.log(bet.gains(block))) for bet in bets if bet is not None]
         n = len(next(iter(block.values()))[0])
@@ -119,7 +119,7 @@ class Wealth:
 
 
 def _outcomes(a: Bools, b: Bools) -> dict[tuple[bool, bool], Floats]:
-    """Return for (above in A, above in B) the share of pairs at each cut, 0.5 added to counts."""
+    """Return the share of pairs whose run on A, on B is above each cut or not, counts + 0.5."""
     n, above_ab = len(a), (a & b).sum(axis=0)
     above_a, above_b = a.sum(axis=0), b.sum(axis=0)
     counts = {
@@ -139,14 +139,15 @@ def gaussian_points(mu: float) -> Points:
 
 
 class Evidence:
-    """Wealth of all bets: against the claim, and for lower bounds against levels of epsilon and mu.
+    """Wealth of bets against the claim and, for lower bounds, against levels of epsilon and of mu.
 
-    A lower bound is the largest level up to which every level is refuted. If the bound is wrong,
-    the least level at or above the truth was refuted, which has probability at most its `failure`.
+    A lower bound is the largest level up to which every level is refuted. If it is wrong, the bets
+    against the smallest level at or above the true value, which holds, refuted that level; this has
+    probability at most their `failure`.
 
     Args:
         claim: the claim to be tested.
-        failure: probability that any finding, at any time, is wrong: half of it for the claim.
+        failure: largest probability that any finding is ever wrong; half of it is for the claim.
     """
 
     def __init__(self, claim: Claim, failure: float) -> None:
@@ -160,7 +161,7 @@ class Evidence:
         self._mus = {mu: Wealth(gaussian_points(mu), share) for mu in mus}
 
     def play(self, past: Scores, block: Scores) -> int:
-        """Play all bets on a block; return its pairs until the claim is refuted, or all."""
+        """Play all bets on a block; return the number of pairs until a refutation, or of all."""
         for levels in (self._epsilons, self._mus):
             for wealth in levels.values():
                 if not wealth.refuted:
@@ -193,7 +194,7 @@ def _refuted(levels: Mapping[float, Wealth]) -> float:
 
 
 def blocks(runs: int) -> list[range]:
-    """Split `runs` pairs into growing blocks; the first is only learned from.
+    """Split `runs` pairs into growing blocks; the first is used for learning only.
 
     >>> blocks(200)
     [range(0, 50), range(50, 100), range(100, 150), range(150, 200)]
@@ -213,16 +214,16 @@ def bet_until_known(
     runs: int,
     failure: float,
 ) -> tuple[Finding, int]:
-    """Play blocks of pairs until the claim is refuted; return the finding and the pairs used.
+    """Play blocks of pairs until the claim is refuted; return the finding and the number of pairs.
 
     Scores are learned on the first half of all pairs played, and bets chosen on the other half;
-    from `_MAX_LEARNING_PAIRS` pairs on, the scores stay.
+    from `_MAX_LEARNING_PAIRS` pairs on, scores do not change any more.
 
     Args:
-        sample: function that plays the pairs of a range, and returns the views of both worlds.
+        sample: function that plays the pairs of a range; returns the views of runs on A and on B.
         claim: the claim to be tested.
         runs: largest number of pairs.
-        failure: probability that the finding is wrong.
+        failure: largest probability that the finding is wrong.
     """
     evidence = Evidence(claim, failure)
     selections: list[tuple[Columns, Columns]] = []

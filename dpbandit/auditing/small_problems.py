@@ -32,10 +32,10 @@ SMALL_PROBLEMS: list[Spec] = [
     ExpertsSpec(n_actions=2, horizon=60),
     PriceListSpec(n_actions=2, dim=2, horizon=24, prices=(1.0, 2.0), reward_high=2.0),
 ]
-"""Problems where all agents are audited, quick to play; shelves add further ones.
+"""Problems on which agents are audited, quick to play; optional modules add further ones.
 
-Data reach the bounds of every clip. Sparse vectors need more rounds: their tests fire after some
-30 losses."""
+Users' data reach all clipping bounds. The problem of experts has more rounds, because tests of
+sparse vectors fire only after some 30 losses."""
 
 
 def audit_all(
@@ -51,10 +51,10 @@ def audit_all(
 ) -> dict[str, AuditReport]:
     """Audit every private agent of `configs`, on the first of `SMALL_PROBLEMS` that it fits.
 
-    `failure` is for all reports together: each gets an equal share. Left out are agents without
+    `failure` is for all reports together; each gets an equal share. Left out are agents without
     privacy or that never look at data, which have nothing to refute; agents that fit none of the
-    problems (streams on l_p balls, ridge regression); and window-DP and promises without contexts,
-    which audits refuse.
+    problems (streams on l_p balls, ridge regression); and agents that promise window-DP or do not
+    cover contexts, which audits refuse.
     """
     inside("failure", failure, 0, 1, ends=False)
     found = {name: spec for name, config in configs.items() if (spec := _fitting_problem(config))}

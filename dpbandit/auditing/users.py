@@ -1,7 +1,7 @@
-"""Neighbouring streams, and users that push mechanisms to their bounds.
+"""Neighbouring streams of users, who move the inputs of mechanisms as far as users can.
 
-Two streams are neighbours if they have the same public users in all rounds but one. The users that
-an audit tries depend on the kind of problem: contexts and rewards, losses of experts, or data.
+Two streams are neighbours if they have the same users in all rounds but one. Users have a context
+and rewards in bandits, losses in expert problems, and a datum in convex problems.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from dpbandit.specs import BanditSpec, ConvexSpec, ExpertsSpec, Spec
 Number = TypeVar("Number", bound=np.generic)
 
 Answer: TypeAlias = Callable[[AnyArray], Floats]
-"""Answers of a user, the same in all runs, from actions (R, ...) to feedback (R, ...)."""
+"""Function from the actions (R, ...) of all runs to a user's feedback (R, ...) on them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Always:
     """A constant answer, the same to every action."""
 
     feedback: Floats
-    """a reward (), or with full information a datum of shape `datum_shape`"""
+    """a reward, of shape (), or with full information a datum of shape `datum_shape`"""
 
     def __call__(self, action: AnyArray) -> Floats:
         """Return the answer for each of R actions, `(R, *feedback.shape)`."""
@@ -89,9 +89,9 @@ class Pair:
     first: World
     second: World
     more: tuple[int, ...] = field(default=(), kw_only=True)
-    """further rounds, in order, of a differing person who returns"""
+    """further rounds, in order, in which the streams differ, if the differing person returns"""
     person: int | None = field(default=None, kw_only=True)
-    """number of the differing person, None where people do not return"""
+    """number of the differing person, None if people do not return"""
 
     @property
     def rounds(self) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ class User(NamedTuple):
 
     note: str
     context: Floats
-    """context, of `context_shape`; with full information her datum, the next round's context"""
+    """context, of `context_shape`; with full information her datum, which is the next context"""
     answer: Answer
 
 
@@ -112,20 +112,20 @@ class Users(Protocol):
     """A source of users and neighbouring streams for one kind of problem."""
 
     def extreme_pairs(self, rng: np.random.Generator) -> Iterator[Pair]:
-        """Yield pairs of streams that push most mechanisms to their bounds."""
+        """Yield pairs of streams between which inputs of most mechanisms differ most."""
         ...
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
-        """Return users among whom a search looks for the two that move a mechanism most."""
+        """Return the users among whom a search finds two that move a mechanism's input most."""
         ...
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        """Return two streams of background users, with `one` or `two` in round t."""
+        """Return two streams that differ in round t, in which the user is `one` or `two`."""
         ...
 
 
 def full_information(users: Sequence[User], delay: int) -> World:
-    """Make a stream with full information: contexts are the last datum revealed, 0 at first."""
+    """Make a stream with full information, whose contexts are data revealed last, 0 at first."""
     data = np.array([user.context for user in users])
     context, observed = np.zeros_like(data), max(0, len(data) - 1 - delay)
     context[len(data) - observed :] = data[:observed]
@@ -133,32 +133,32 @@ def full_information(users: Sequence[User], delay: int) -> World:
 
 
 def twin(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Swap the halves of `values` (2 R, ...): each run gets the value of its twin.
+    """Swap the halves of `values` (2 R, ...), so that each run gets the value of its twin.
 
-    A run and its twin in the other world share their noise until the differing round.
+    The twin is the run on the other stream that has the same noise until the differing round.
     """
     return np.roll(values, len(values) // 2, axis=0)
 
 
 def contexts_of(worlds: Sequence[World], t: int, runs: int) -> Floats:
-    """Return the contexts of round t, world after world: `(worlds x runs, *context_shape)`."""
+    """Return the contexts `(worlds x runs, *context_shape)` of round t, sorted by streams."""
     return np.repeat(np.stack([world.context[t] for world in worlds]), runs, axis=0)
 
 
 def answers_of(worlds: Sequence[World], t: int, action: AnyArray) -> Floats:
-    """Return the users' answers to the actions (worlds x runs, ...) of round t."""
+    """Return the users' answers to the actions (worlds x runs, ...) of round t, by streams."""
     parts = np.split(action, len(worlds))
     return np.concatenate(
         [world.answers[t](part) for world, part in zip(worlds, parts, strict=True)]
     )
 
 
-_MAX_AXES = 8  # spread evenly over all axes
-_RANDOM_DIRECTIONS = 4
+_MAX_AXES = 8  # largest number of axes among `directions`, spread evenly over all
+_RANDOM_DIRECTIONS = 4  # number of random vectors among `directions`
 
 
 def directions(dim: int, rng: np.random.Generator) -> list[tuple[str, Floats]]:
-    """Return named directions (dim,): plus and minus axes and diagonal, and four random ones."""
+    """Return named vectors (dim,): axes and diagonal, with either sign, and four random vectors."""
     axes = np.unique(np.linspace(0, dim - 1, min(dim, _MAX_AXES)).round().astype(int))
     found = [(f"e_{i + 1}", np.eye(dim)[i]) for i in axes] + [("diagonal", np.ones(dim))]
     found += [(f"-{note}", -v) for note, v in found]
@@ -173,17 +173,17 @@ def random_round(horizon: int, rng: np.random.Generator) -> int:
 
 
 BACKGROUND_SCALE = 1e-6
-"""Length of a background user's context, in units of the public bound."""
+"""Norm of the context of a background user, in units of the public bound."""
 _OUT_OF_BOUNDS_FACTOR = 10.0
 """Size, in units of the public bound, of the data of a user who breaks the bound."""
 
 
 class ContextUsers:
-    """Users of bandits, each a context and a reward for every arm.
+    """Users of bandits, each with a context and a reward for every arm.
 
-    All users but the differing one are background users, whose contexts lie along hers, too short
-    to move a sum of contexts, so that their actions show what was learned in that direction; or
-    ordinary users; or users whose rewards teach which arm is best along her context.
+    All users but the differing one are background users, whose contexts are parallel to hers and
+    too short to change a sum, so that their actions show what was learned in her direction; or
+    random users; or users with one and the same context, whose rewards teach which arm is best.
     """
 
     def __init__(self, spec: BanditSpec) -> None:
@@ -248,7 +248,7 @@ class ContextUsers:
         return Pair(note, t, *worlds)
 
     def _at_the_bound(self, direction: Floats) -> Floats:
-        """Return the longest public context along `direction`, of `context_shape`, rows alike."""
+        """Return the longest allowed context along `direction`, of `context_shape`, rows equal."""
         size = float(np.linalg.norm(direction, ord=self._spec.context_order))
         x = self._spec.context_bound * direction / size
         return np.broadcast_to(x, self._spec.context_shape).copy()
@@ -267,7 +267,7 @@ class ContextUsers:
         return World(context * spec.context_bound / size, answers)
 
     def _extremes(self) -> dict[str, Answer]:
-        """Return named answers: the highest, the lowest, and with arms two that alternate."""
+        """Return named answers: highest reward, lowest, and both by turns from arm to arm."""
         spec = self._spec
         low, high = spec.reward_low, spec.reward_high
         found: dict[str, Answer] = {"high": Always(np.array(high)), "low": Always(np.array(low))}
@@ -312,10 +312,10 @@ _OUT_OF_BOUNDS_LOSS = 10.0
 
 
 class AdviceUsers:
-    """Users of expert problems, each a vector (d,) of the losses of all experts.
+    """Users of expert problems, each with the losses (d,) of all d experts.
 
-    The losses of all other users are 0; or 1, so that totals grow and tests of sparse vectors fire
-    while no expert is better than another; or 1 but for expert 1; or random bits.
+    All users but the differing one have losses 0; or losses 1, so that totals grow and tests of
+    sparse vectors fire while all experts are equal; or 1 except for expert 1; or random bits.
     """
 
     def __init__(self, spec: ExpertsSpec) -> None:
@@ -367,13 +367,13 @@ class AdviceUsers:
 
 
 _OUTWARD_STEP = 1e3
-"""Length of a step that leaves the public set of data, in units of the bound of a datum."""
+"""Norm of a datum beyond the set of admissible data, in units of the bound of a datum."""
 
 
 class DataUsers:
-    """Users of convex problems, each a datum, or with feedback of values a constant loss.
+    """Users of convex problems, each with a datum or, if feedback is loss values, a constant loss.
 
-    All other users have the public datum nearest to 0.
+    All users but the differing one have the admissible datum nearest to 0.
     """
 
     def __init__(self, spec: ConvexSpec) -> None:
@@ -424,7 +424,7 @@ class DataUsers:
         return self._user("at one end", one), self._user("at the other end", two)
 
     def _values(self, size: float) -> tuple[User, User]:
-        """Return two users with constant losses, apart by `size` times the range of values."""
+        """Return two users whose constant losses differ by `size` times the range of losses."""
         low, high = self._spec.loss.value_range
         middle, step = (low + high) / 2, size * (high - low) / 2
         one, two = (Always(np.array(-value)) for value in (middle - step, middle + step))
@@ -444,14 +444,14 @@ class DataUsers:
 
 
 def users_of(spec: Spec) -> Users:
-    """Return the source of users for the kind of problem, with those of all shelves."""
+    """Return the source of users for a spec, which an optional module may define."""
     open_shelves("auditing")
     return users_by_spec(spec)
 
 
 @singledispatch
 def users_by_spec(spec: Spec) -> Users:
-    """Make the source of users for the class of a spec; shelves register further classes."""
+    """Make the source of users for a spec's class; optional modules register further classes."""
     raise InputError(
         f"Expected a bandit, a convex problem or experts to audit, got a {type(spec).__name__}."
     )

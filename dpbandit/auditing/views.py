@@ -1,19 +1,19 @@
 """An adversary's views of runs on two neighbouring streams, and the scores learned from them.
 
-Scores learned from training runs are large where a run looks like world B rather than world A::
+A score is a function of a run, learned to be large on stream B rather than on stream A::
 
-    1. categories (vertices, arms, yes or no): their log-ratio of frequencies, column by column
-    2. columns that tell the worlds apart least are left out
-    3. other columns are weighted by w = Sigma^-1 (mean_B - mean_A)         (Fisher 1936)
+    1. replace a category (vertex, arm, yes or no) by its log-ratio of frequencies on B and on A
+    2. leave out the columns whose means differ least between A and B
+    3. weight the others by Sigma^-1 (mean_B - mean_A), Sigma their covariance     (Fisher 1936)
 
-Where releases are sums with Gaussian noise, step 3 is the matched filter; both worlds of a training
-run share their noise, so the difference of means is hardly noisy at all. Any function of a run may
-be a score: a badly learned score costs power, never honesty, because scores are judged on
-runs that they were not learned from.
+For sums with Gaussian noise, step 3 is the matched filter; training runs have the same noise on
+both streams, so the difference of means is estimated with hardly any noise. A badly learned score
+costs power, never validity, because scores are judged on runs that they were not learned from.
 
-Ratios are rounded, because equal ratios have to be equal numbers. Last digits of floating-point
-numbers tell worlds apart though the laws of the noise do not (Mironov, CCS 2012): audited by an
-unrounded `|v| - |v - 1|`, correct Laplace noise of epsilon 1 shows 4.8. Views::
+Log-ratios are rounded, so that equal ones are equal numbers. The last digits of floating-point
+numbers may differ between streams though the law of the noise does not (Mironov, CCS 2012): by the
+unrounded score `|v| - |v - 1|` of a release v, correct Laplace noise of epsilon 1 seems to have
+epsilon 4.8. An adversary has one of two views::
 
     released   (white box) every release of every mechanism, and what the differing user's round
                changed in the memory of the agent, which is a function of releases if the agent
@@ -21,12 +21,12 @@ unrounded `|v| - |v - 1|`, correct Laplace noise of epsilon 1 shows 4.8. Views::
     actions    (black box) everybody else's actions
 
 The adversary knows all other users. From a noisy sum it subtracts their contributions, which follow
-from their data and actions, and compares the rest with the differing user's contribution in the
-first world and in the second, called her two ends.
+from their data and actions, and compares the rest with the differing user's two possible
+contributions, on stream A and on stream B, called her ends.
 
-Joint DP does not release her own action to others, so her action is in neither view, and the ends
-are public numbers, averages over runs. In a convex problem all actions are released, hers too,
-and her action determines the ends of each run.
+Joint DP does not release the differing user's action, so it is in neither view, and her ends are
+averages over separate runs, which are public. In a convex problem all actions are released, hers
+too, and her action determines her ends in each run.
 
 A random choice counts as a category.
 """
@@ -48,8 +48,8 @@ from dpbandit.specs import AgentConfig, Spec, Step, made_agent
 
 _MAX_WEIGHTED_COLUMNS = 64
 """Largest number of columns in one score; a tenth of the training runs if that is less."""
-_COVARIANCE_RIDGE = 1e-6  # columns are scaled to variance 1 before
-_RELATIVE_ROUNDING = 1e-12  # least spread of a column, over its size
+_COVARIANCE_RIDGE = 1e-6  # added to the diagonal of the covariance of columns of variance 1
+_RELATIVE_ROUNDING = 1e-12  # floor on a column's standard deviation, as a share of its maximum
 
 
 class Columns(NamedTuple):
@@ -58,7 +58,7 @@ class Columns(NamedTuple):
     values: Floats
     """numbers of all runs, (n, p)"""
     family: tuple[str, ...]
-    """family of each column; each family has a score of its own, and all columns another one"""
+    """family of each column; a score is learned for each family, and one for all columns"""
     categorical: Bools
     """mask (p,) of columns that hold categories"""
 
@@ -75,11 +75,11 @@ def halves(columns: Columns) -> tuple[Columns, Columns]:
 
 
 Scorer: TypeAlias = Callable[[Columns], Floats]
-"""Function from a view to scores (n,), large where a run looks like world B; must be picklable."""
+"""Picklable function from a view of n runs to scores (n,), large if a run looks like stream B."""
 
 
 class LogRatios(NamedTuple):
-    """Table of log P_B(value) - log P_A(value) for one column, 0 for values not in the table."""
+    """Table of log-ratios of a column's values, on stream B to A; 0 for values not in the table."""
 
     values: Floats
     ratios: Floats
@@ -91,7 +91,7 @@ class LogRatios(NamedTuple):
 
 
 def log_ratios(a: Floats, b: Floats) -> LogRatios:
-    """Estimate log-ratios from a column's values in worlds A and B, adding 0.5 to every count."""
+    """Estimate log-ratios from a column's values on streams A and B, adding 0.5 to every count."""
     values, place = np.unique(np.concatenate([a, b]), return_inverse=True)
     counts = [np.bincount(side, minlength=len(values)) + 0.5 for side in np.split(place, [len(a)])]
     return LogRatios(values, np.log(counts[1] / counts[0]))
@@ -106,12 +106,12 @@ class Score:
     tables: dict[int, LogRatios]
 
     def __call__(self, columns: Columns) -> Floats:
-        """Return the scores (n,) of n runs, large where a run looks like world B."""
+        """Return the scores (n,) of n runs, large if a run looks like stream B."""
         return _numbers(columns, self.chosen, self.tables) @ self.weights
 
 
 def learned_scores(a: Columns, b: Columns) -> dict[str, Score]:
-    """Learn a score for each family of columns from runs of A and B; "all" is for all together."""
+    """Learn a score for each family of columns, and "all" for all, from runs on streams A and B."""
     families = list(dict.fromkeys(a.family))
     wanted = {name: [name] for name in families}
     if len(families) > 1:
@@ -120,7 +120,7 @@ def learned_scores(a: Columns, b: Columns) -> dict[str, Score]:
 
 
 def separation(score: Score, a: Columns, b: Columns) -> float:
-    """Return the distance of the worlds' mean scores, in standard deviations."""
+    """Return the distance between the mean scores on streams A and B, in standard deviations."""
     one, two = score(a), score(b)
     spread = np.sqrt((one.var() + two.var()) / 2)
     gap = abs(float(two.mean() - one.mean()))
@@ -153,28 +153,28 @@ def _numbers(columns: Columns, chosen: Any, tables: dict[int, LogRatios]) -> Flo
 
 
 _SCORE_DECIMALS = 9
-"""Decimals of scored numbers: lower bits may show the addends of a sum whatever the noise is
-(Mironov, CCS 2012), a known flaw of floating-point numbers that audits do not look for."""
+"""Number of decimals of scored numbers. Later digits may show the addends of a sum, whatever its
+noise (Mironov, CCS 2012), a known flaw of floating-point numbers that audits do not look for."""
 
 
 View: TypeAlias = Literal["released", "actions"]
-VIEWS: tuple[View, ...] = ("released", "actions")
+VIEWS: tuple[View, ...] = ("released", "actions")  # what an adversary sees
 
 
 class SumEnds(NamedTuple):
-    """Mean contributions of the differing user to a sum, in the two worlds, (2, n) each."""
+    """Mean contributions of the differing user to a sum of n numbers, on both streams, (2, n)."""
 
     without_others: list[Floats]
-    """contributions to each release of the sum"""
+    """the differing user's mean contribution to each release, without that of other users"""
     nodes: list[Floats]
-    """contributions to each node of a tree that contains her round"""
+    """the differing user's mean contribution to each node of a tree that contains her round"""
 
 
 Ends: TypeAlias = list[SumEnds | None]
-"""Ends for each mechanism, in the order of first use; None for one that releases no sum."""
+"""Mean contributions to each mechanism, in order of first use; None if it releases no sum."""
 
 _END_RUNS = 64
-"""Runs of each world over which the public ends are averaged, on seeds of their own."""
+"""Number of runs on each stream over which `public_ends` averages, with seeds of their own."""
 
 
 def all_see_actions(spec: Spec) -> bool:
@@ -185,7 +185,7 @@ def all_see_actions(spec: Spec) -> bool:
 def public_ends(config: AgentConfig, spec: Spec, pair: Pair, seed: int) -> Ends:
     """Estimate the differing user's mean contribution to each sum from separate runs.
 
-    Empty where actions are released: there her action determines her contribution.
+    The list is empty if actions are released, because then her action determines her contribution.
     """
     if all_see_actions(spec):
         return []
@@ -214,7 +214,7 @@ def columns_of(
     view: View,
     ends: Ends,
 ) -> tuple[Columns, Columns]:
-    """Play one run of either world for each seed; return the views of world A and of world B."""
+    """Play a run on both streams for each seed; return the views of runs on A and of runs on B."""
     witness, parts, before, action_of_her = Witness(), list[Part](), dict[str, Floats](), None
     worlds, runs = (pair.first, pair.second), 2 * len(seeds)
     public = all_see_actions(spec)
@@ -244,11 +244,12 @@ def columns_of(
 
 
 def _sum_scores(witness: Witness, ends: Ends | None) -> list[Part]:
-    """Score each release v of a sum without other users by its log-ratio between two ends.
+    """Score each release v of a sum, less other users' contributions, by its log-ratio.
 
-    Ends are public, or of each run if `ends` is None. Up to a factor the log-ratio is
-    <v - middle, two - one> for Gaussian noise (family "sums"), and on the nodes of a tree
-    `|v - one| - |v - two|`, with the l_1 norm for Laplace and the l_2 norm for K-norm noise.
+    With a and b the differing user's contributions on streams A and B, the mean ones of `ends` or,
+    if it is None, those of each run, the log-ratio is up to a factor <v - (a + b) / 2, b - a> for
+    Gaussian noise (family "sums"), and on the nodes of a tree `|v - a| - |v - b|`, with the l_1
+    norm for Laplace and the l_2 norm for K-norm noise.
     """
     found = []
     for place, known in enumerate(witness.sums):
@@ -278,7 +279,7 @@ def _sum_scores(witness: Witness, ends: Ends | None) -> list[Part]:
 
 
 def _ends_in_worlds(contribution: Floats, end: Floats | None) -> tuple[Floats, Floats]:
-    """Return the differing user's contributions in worlds A and B: public, or of run and twin."""
+    """Return the differing user's contributions on streams A and B: `end`, or of run and twin."""
     if end is not None:
         return end[:1], end[1:]
     one, two = np.split(contribution, 2)
@@ -294,7 +295,7 @@ def _norm(v: Floats, order: int) -> Floats:
 
 
 def _of_action(spec: Spec, action: Any, action_of_her: Any) -> list[Part]:
-    """Return an action as columns; for a point also its inner product with the differing user's."""
+    """Return an action as columns, and a point's inner product with the differing user's point."""
     seen = np.asarray(action, dtype=float).reshape(len(action), -1).round(_SCORE_DECIMALS)
     found = [Part("actions", spec.action_space().dtype != np.float64, seen)]
     if action_of_her is not None and spec.domain is not None:
@@ -304,9 +305,9 @@ def _of_action(spec: Spec, action: Any, action_of_her: Any) -> list[Part]:
 
 
 def _beside(action_of_her: Any, experts: int, part: Part) -> Part:
-    """Combine a categorical column with the expert of the differing user into one category.
+    """Combine a categorical column and the expert that the differing user followed.
 
-    The loss of the expert that she followed decides about what a choice shows.
+    A later choice shows more or less, depending on the loss of this expert.
     """
     if not part.categorical:
         return part
@@ -317,7 +318,7 @@ def _beside(action_of_her: Any, experts: int, part: Part) -> Part:
 def memory(agent: Any, replicas: int, person: int | None = None) -> dict[str, Floats]:
     """Return all arrays (R, ...) that an agent holds outside mechanisms and random streams.
 
-    Memories of single people are included, but for that of `person`.
+    Personal memories are included, except that of `person`.
     """
     return {
         path: item.reshape(replicas, -1).astype(float)
@@ -365,11 +366,11 @@ def rounds(
     seeds: Sequence[Seed],
     witness: Witness,
 ) -> Generator[tuple[str, int, Any, Any]]:
-    """Play all worlds side by side, each with one replica for each seed, noise in common.
+    """Play all streams `worlds` side by side, each with one replica and the same noise per seed.
 
-    Yields events (name, user, agent, action): "before" a differing user acts, "act" when any user
-    has acted, "after" a differing user's round is learned from. Users of a block act at once and
-    are learned from one by one.
+    Yields events (name, user, agent, action): "before" the differing user's action, "act" after any
+    user's action, "after" learning from the differing user's round. The users of a block act at
+    once, and the agent learns from one after the other.
     """
     with witnessed(witness), logged_calls() as call_log, np.errstate(all="ignore"):
         agent = made_agent(config, spec, Streams([*seeds] * len(worlds)))
@@ -398,7 +399,7 @@ def rounds(
 
 
 class SideBySide:
-    """Problem made of the users of several worlds, each world with one replica for each run."""
+    """Problem made of the users of several streams, each stream with one replica for each run."""
 
     def __init__(self, spec: Spec, worlds: Sequence[World], runs: int) -> None:
         self.spec = spec
@@ -436,7 +437,7 @@ class SideBySide:
         return np.array([self._all_available] * most)
 
     def step(self, action: Any) -> Step:
-        """Take the actions (R, ...) of a round; return the answers to those `delay` rounds ago."""
+        """Take a round's actions (R, ...); return the answers to the actions `delay` rounds ago."""
         self._actions.append(action)
         self._t += 1
         if len(self._actions) <= self.spec.delay:

@@ -11,16 +11,16 @@ from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.prefix_sums import Padded
 from dpbandit.shelf import open_shelves
 
-_SUM_MECHANISMS = (PrefixSum, FadingSum, RestartingTrees)
+_SUM_MECHANISMS = (PrefixSum, FadingSum, RestartingTrees)  # they release noisy sums
 
 
 class Part(NamedTuple):
-    """Columns of one family, for all runs of both worlds."""
+    """Columns of an adversary's view, all of one family, for all runs on both streams."""
 
     family: str
     categorical: bool
     values: Floats
-    """numbers of all runs, world A first, (2 R, p)"""
+    """numbers of all runs, R on stream A and R on stream B, in p columns, (2 R, p)"""
 
 
 class WithoutOthers(NamedTuple):
@@ -40,18 +40,18 @@ class Listener(Protocol):
         ...
 
     def ratios(self) -> Floats | None:
-        """Return log-ratios (2 R, p) of releases, other world to own; None without her round."""
+        """Return log-ratios (2 R, p) of releases, other stream to own; None before her round."""
         ...
 
 
 LISTENERS: list[Callable[[Mechanism, int], Listener | None]] = []
-"""Functions (mechanism, runs) -> its listener, or None; shelves add further ones.
+"""Functions (mechanism, runs) -> its listener, or None; optional modules add further ones.
 
 A mechanism without a listener is scored by its releases as they are."""
 
 
 class Sum:
-    """Record of a mechanism's calls; if it releases sums, also of each user's contribution."""
+    """Record of a mechanism's calls and, if it releases sums, of the differing user's share."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism  # kept alive, so that its id stays its own
@@ -96,10 +96,10 @@ class Sum:
         self._others, self._part = self._others * factor, self._part * factor
 
     def nodes(self) -> Iterator[WithoutOthers]:
-        """Yield the tree nodes that contain the differing round: release t less t - lowbit(t)."""
+        """Yield the tree nodes that contain the differing round, as differences of releases."""
         releases = self._unpadded or self.without_others
         for t, item in enumerate(releases, start=1):
-            below = t & (t - 1)
+            below = t & (t - 1)  # t less its lowest bit: node t is the sum of rounds below + 1 to t
             less = releases[below - 1] if below else WithoutOthers(np.zeros(1), np.zeros((1, 1)))
             contribution = item.contribution - less.contribution
             if contribution.any():
@@ -107,11 +107,11 @@ class Sum:
 
 
 class Witness:
-    """Recorder of all calls of mechanisms, while one user at a time is learned from."""
+    """Record of all calls of mechanisms, made while an agent learns from one user at a time."""
 
     def __init__(self) -> None:
         self.differs = False
-        """True while the differing user's round is learned from"""
+        """True while the agent learns from the differing user's round"""
         self.sums: list[Sum] = []
         """records of all mechanisms, in the order of first use"""
         self.others: list[Part] = []
@@ -127,7 +127,7 @@ class Witness:
             self._listeners[id(mechanism)] = listener
 
     def ratios(self) -> Iterator[Floats]:
-        """Yield log P_B - log P_A (2 R, p) of the releases of each mechanism with a listener."""
+        """Yield the log-ratios (2 R, p), stream B to A, of each mechanism that has a listener."""
         for listener in self._listeners.values():
             if (found := listener.ratios()) is not None:
                 one, two = np.split(found, 2)
