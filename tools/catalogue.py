@@ -39,8 +39,8 @@ HEAD = """# Catalogue
 
 All agents, grouped by what they play, and all environments. The *score* is the mean on the problems
 of [the suite](suite.md) that an agent fits, at epsilon 1 if it is private: 0 is random play, 100
-the best agent without privacy. **Bold** agents are the best of a kind of problem. *Is told* says
-what the agent learns after each round. The column *code* leads to the class, whose docstring has
+the best agent without privacy. **Bold** agents are the best of a kind of problem. *Observes* has
+the agent's feedback after each round. The column *code* leads to the class, whose docstring has
 the steps and the guarantee. On the command line, `dpbandit agents --for OJPricing --private` lists
 the private agents that fit a problem, `dpbandit agents fade` shows the settings of one, and
 `dpbandit envs OJPricing` the arguments of an environment.
@@ -127,7 +127,7 @@ def page() -> str:
 
 
 def _rows(some: Iterable[Entry]) -> str:
-    heads = ("id", "score", "what it does", "is told", "privacy", "code")
+    heads = ("id", "score", "what it does", "observes", "privacy", "code")
     lines = [f"\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"]
     for one in by_score(some):
         link = f"[`{one.id}`](algorithms/{one.page}.md)"
