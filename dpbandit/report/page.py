@@ -49,18 +49,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_MOST_TARGETS = 3
-_MOST_MARKS = 150
+_MOST_TARGETS = 3  # claimed epsilons with a figure of regret by round
+_MOST_MARKS = 150  # rounds at which a curve of regret is drawn
 _ZERO_REGRET = 1e-9
 """Share of the largest mean regret below which a mean regret counts as 0."""
 _EARLY_AGE = 100
-"""Age of a visit, in rounds, for which the table of certificates has a second epsilon."""
+"""Age of a visit, in rounds, at which the table of certificates states a second epsilon."""
 MOST_IN_FULL = 12
-"""Largest number of problems with all figures; of more each has one, or drawing takes minutes."""
+"""Largest number of problems drawn with all figures; if there are more, each has only one."""
 
 
 class Picture(NamedTuple):
-    """A figure and its caption."""
+    """A figure of the report: its name, its caption, and the function that draws it."""
 
     name: str
     """name of the figure's file, without ending"""
@@ -68,12 +68,12 @@ class Picture(NamedTuple):
     draw: Callable[[Path], None]
 
     def save(self, folder: Path, ending: str) -> Path:
-        """Draw the figure atomically to `folder`/`name` + `ending`; return the path."""
+        """Draw the figure to the file `name` + `ending` in `folder` atomically; return the path."""
         return write_atomically(folder / f"{self.name}{ending}", self.draw)
 
 
 class Look(NamedTuple):
-    """Facts of a run that decide its colour and dashes, the same in all figures of a report."""
+    """Properties of a run that decide its colour and dashes in all figures of a report."""
 
     name: str
     private: bool
@@ -83,13 +83,13 @@ class Look(NamedTuple):
 
     @classmethod
     def of(cls, run: AgentRun) -> "Look":
-        """Return the look of a run."""
+        """Return the properties of a run that decide its colour and dashes."""
         proof = run.certificate
         return cls(run.name, 0 < proof.claimed_epsilon < inf, proof.claimed_delta)
 
 
 Looks = dict[Look, int]
-"""Place of each look in the lists of colours, dashes and markers."""
+"""Properties of runs -> index into the lists of colours, dashes and markers."""
 
 
 class ProblemRuns(NamedTuple):
@@ -99,7 +99,7 @@ class ProblemRuns(NamedTuple):
     name: str
     results: Results
     looks: Looks
-    """looks of all problems of the report, so that an agent looks alike in each"""
+    """colours and dashes of all runs of the report, the same for an agent on every problem"""
 
     @property
     def longest(self) -> Results:
@@ -108,7 +108,7 @@ class ProblemRuns(NamedTuple):
 
 
 def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
-    """Split results by problem, sorted by the first of its runs in `order` (keys), then by name."""
+    """Split results by problem; sort by the first of its runs in `order` (keys), then by name."""
     places = {key: place for place, key in enumerate(order)}
     first: dict[str, int] = {}
     for run in results.runs:
@@ -122,7 +122,7 @@ def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
 
 
 def report_figures(problem: ProblemRuns, *, brief: bool) -> list[Picture]:
-    """Return all figures of one problem; if `brief`, only regret by epsilon, or else by round."""
+    """Return the figures of a problem; if `brief` only one, regret by epsilon or else by round."""
     every = list(pictures(problem))
     fronts = [picture for picture in every if picture.name.startswith("frontier")]
     return [*fronts, *every][:1] if brief else every
@@ -158,13 +158,13 @@ def pictures(problem: ProblemRuns) -> Iterator[Picture]:
 
 
 def _targets(results: Results) -> list[float]:
-    """Return the finite epsilons that agents claim, sorted."""
+    """Return the positive finite epsilons that runs claim, sorted."""
     claims = {run.certificate.claimed_epsilon for run in results.runs}
     return sorted(claim for claim in claims if 0 < claim < inf)
 
 
 def _curves(problem: ProblemRuns, looks: Looks) -> Iterator[Picture]:
-    """Yield figures of regret by round at the largest horizon, for at most three epsilons."""
+    """Yield figures of regret by round at the largest horizon, one for each of three epsilons."""
     longest = problem.longest
     if longest.runs[0].marks[0] > 1:  # only the last round was logged
         return
@@ -275,7 +275,7 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
 
 
 def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
-    """Return a run's name for a legend, with limits of its promise but no certified epsilon."""
+    """Return the name of a run in a legend: agent, what its privacy excludes, its claim."""
     proof = run.certificate
     name = restricted(run.name, [run])
     at = f", δ = {rounded(proof.claimed_delta, 6)}" if delta and Look.of(run).private else ""
@@ -284,17 +284,17 @@ def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
 
 
 BASELINES = ("Uniform", "BestFixed")
-"""Names of the agents that play at random, and the best fixed action in hindsight."""
+"""Names of uniform random play and of the best fixed action in hindsight, as runs have them."""
 _HEADLINE_COLUMNS = ["problem", "agent", "horizon", "regret", "se", "claimed_epsilon"]
 _HEADLINE_COLUMNS += ["certified_epsilon", "delta", "difference", "low", "high", "baseline"]
 
 
 def headline(problem: ProblemRuns) -> "pd.DataFrame":
-    """Return a table with a row for each run of the largest horizon, least regret first.
+    """Return a table with a row for each run at the largest horizon, sorted by mean regret.
 
-    `regret` is the mean, `se` its standard error, `difference` the mean difference from `baseline`,
-    the better of `BASELINES` that ran, on the same users, with a 95 % interval `low` to `high`; NaN
-    if neither ran.
+    `regret` is a mean with its standard error `se`. `difference` is the mean difference from
+    `baseline`, the better of `BASELINES` on the same users, with a 95 % interval `low` to `high`;
+    it is NaN if no baseline ran.
     """
     import pandas as pd
 
@@ -337,9 +337,9 @@ def _standard_error(values: Floats) -> float:
     return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
 
 
-_ENDINGS = (".svg", ".png", ".pdf")
+_ENDINGS = (".svg", ".png", ".pdf")  # of figures' files; the page shows the first
 _DEFAULT_BASELINE = "Uniform"
-"""Default of `baseline`, the only one that may be missing among the runs."""
+"""Default of `baseline` in `write_report`; any other baseline has to be among the runs."""
 
 
 class Report(NamedTuple):
@@ -348,7 +348,7 @@ class Report(NamedTuple):
     page: Path
     figures: list[Path]
     tables: list[Path]
-    """tables of headline and differences, as CSV and as LaTeX"""
+    """paths of the tables `headline` and `differences`, as CSV and as LaTeX"""
     answer: list[str]
     """sentences on the cost of privacy, problem by problem"""
 
@@ -365,17 +365,17 @@ def write_report(
     Args:
         folder: folder of a sweep, or of `Results.save`.
         out: folder for the report; by default `folder`/report.
-        baseline: name of the agent that all others are compared with, on the same users. If the
-            default "Uniform" did not run, the report has no differences.
+        baseline: name of the agent with which all others are compared, on the same users. If the
+            default "Uniform" did not run, the report compares none.
         problem: label of the only problem to report; by default all of them. If these are more
             than `MOST_IN_FULL`, each has a single figure, as SVG.
 
-    The report of an unfinished sweep states at the top how much of it is there. The files are
-    replaced together, see `dpbandit.base.write_folder`; other files stay.
+    The report of an unfinished sweep states at the top how many runs and audits are missing. Its
+    files are replaced together, see `dpbandit.base.write_folder`; other files stay.
 
     Raises:
-        InputError: no results in `folder`, no agent called `baseline`, a damaged file, or a file
-            that cannot be written.
+        InputError: if `folder` has no results or a damaged file, if no agent is called `baseline`,
+            or if a file cannot be written.
     """
     folder = Path(folder)
     target = Path(out) if out is not None else folder / "report"
@@ -405,7 +405,7 @@ def _write(
     baseline: str,
     facts: Mapping[str, Any],
 ) -> Report:
-    """Write the files of a report; `facts` are the page's title, gaps and audits of a sweep."""
+    """Write the files of a report; `facts` are its title, and a sweep's missing runs and audits."""
     sections, written, heads = [], [], []
     every = problems(results, order)
     brief = len(every) > MOST_IN_FULL
@@ -449,7 +449,7 @@ def _write(
 
 
 def rendered(page: str, runs: Sequence[AgentRun], **context: Any) -> str:
-    """Render a page from its template in the common style; mark reconstructed agents of `runs`."""
+    """Render a page's template in the common style; names of reconstructed agents are marked."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters["number"] = _number
     rebuilt = {run.name for run in runs if is_reconstructed(run.config)}
@@ -461,13 +461,13 @@ def rendered(page: str, runs: Sequence[AgentRun], **context: Any) -> str:
 
 
 def inlined(figure: Path) -> str:
-    """Return a PNG or SVG file as a data URL, for the source of an image."""
+    """Return a PNG or SVG file as a data URL, by which a page contains the image."""
     kind = {".svg": "svg+xml", ".png": "png"}[figure.suffix]
     return f"data:image/{kind};base64,{b64encode(figure.read_bytes()).decode()}"
 
 
 def _unfinished(plan: Planned, results: Results, audits: Sequence[Any]) -> str:
-    """Return words on the missing runs and audits of a sweep; empty if it is complete."""
+    """Return how many runs and audits a sweep lacks, in words; empty if it is complete."""
     there = sum(len(run.replicas) for run in results.runs)
     missing_runs = (plan.missing(len(results.runs), there), _missing(audits, plan))
     return "; ".join(filter(None, missing_runs))
@@ -524,7 +524,7 @@ def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
 
 
 def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
-    """Return a row of the table of certificates for each run."""
+    """Return the rows of the table of certificates, one for each run."""
     names = labels(run.setup for run in runs)
     return [
         {
@@ -539,7 +539,7 @@ def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
 
 
 def _audits(folder: Path, plan: Planned | None) -> list[AuditFile]:
-    """Read the sweep's audits that are there, sorted; warn if some are missing."""
+    """Read the finished audits of a sweep, sorted by problem; warn if some are missing."""
     files = [audit_file(folder, key) for key in (plan.audits if plan else ())]
     found = [read_audit(file) for file in files if is_there(file)]
     if missing := _missing(found, plan):

@@ -108,7 +108,7 @@ class Sweep(_Strict):
         """Read a sweep from a TOML file.
 
         Raises:
-            InputError: no such file, no TOML, an unknown key (the nearest is named), a wrong value.
+            InputError: if the file is missing or no TOML, or has an unknown key or a wrong value.
         """
         try:
             values = tomllib.loads(read_text(path))
@@ -124,7 +124,7 @@ class Sweep(_Strict):
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, source: str = "the sweep") -> "Sweep":
-        """Make a sweep from these values; raise `InputError` on the first mistake."""
+        """Make a sweep from the values of a TOML file; raise `InputError` on the first mistake."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
@@ -132,7 +132,7 @@ class Sweep(_Strict):
             raise InputError(_sentence([*unknown, *error.errors()][0], source)) from None
 
 
-_PARTS: dict[str, type[BaseModel]] = {
+_PARTS: dict[str, type[BaseModel]] = {  # key -> model of its tables
     "environments": Environment,
     "agents": Agent,
     "audit": Audit,
@@ -157,7 +157,7 @@ def _sentence(error: Any, source: str) -> str:
 
 
 def _right(error: Any, value: str) -> str:
-    """Return words for a right value, from Pydantic's type of the error and its limits."""
+    """Describe the values that Pydantic would accept, from its error on the wrong `value`."""
     kind, limits = error["type"], error.get("ctx", {})
     bounds = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt"}
     bounds |= {"less_than_equal": "le", "too_short": "min_length", "too_long": "max_length"}
@@ -172,12 +172,12 @@ def _right(error: Any, value: str) -> str:
 
 
 TARGETS = ("delta", "epsilon")
-"""Settings of agents that make up a privacy target."""
+"""Names of the settings that state an agent's privacy target."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """An agent on a problem, with everything that its runs depend on."""
+    """An agent on a problem, with everything on which the numbers of its replicas depend."""
 
     setup: Setup
     name: str
@@ -194,17 +194,17 @@ class Configuration:
 
     @property
     def marks(self) -> Ints:
-        """Rounds to be logged, (marks,), all of `log_marks`, or only the last."""
+        """Rounds to be logged, (marks,), those of `log_marks`; subclasses log fewer."""
         return log_marks(self.setup.horizon)
 
     def problem(self) -> Problem:
-        """Make a new problem, before its first round."""
+        """Make the problem anew, in its state before the first round."""
         return problem_maker(self.setup.environment)(**self.setup.env_kwargs)
 
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
     ) -> AgentRun:
-        """Play replicas `first` to `last` - 1; the result depends on nothing else.
+        """Play replicas `first` to `last` - 1; the result does not depend on other replicas.
 
         `advance` is called with the number of rounds played since its last call.
         """
@@ -217,7 +217,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class AgentRecorder:
-    """A config that records the running agents that it makes, so that these can be examined."""
+    """Config that records the agents made by another config, so that they can be examined."""
 
     config: AgentConfig
     agents: list[RunningAgent] = field(default_factory=list)
@@ -237,9 +237,9 @@ class AgentFailure(NamedTuple):
     epsilon: float
     """claimed epsilon; infinity without a claim"""
     message: str
-    """words for the error, the method and the round, without the agent's name"""
+    """the error, the agent's method and the round in words, without the agent's name"""
     trace: str = ""
-    """Python's traceback; empty where `message` says all"""
+    """Python's traceback; empty if it adds nothing to `message`"""
 
     def __str__(self) -> str:
         at = "" if self.epsilon == inf else f" at epsilon {self.epsilon:g}"
@@ -247,7 +247,7 @@ class AgentFailure(NamedTuple):
 
 
 def failure_of(one: Configuration, error: InputError) -> AgentFailure:
-    """Return the report on a configuration whose agent raised `error`."""
+    """Return the failure of a configuration whose agent raised `error`."""
     if isinstance(error, AgentError):
         message, trace = error.message, error.trace
     else:
@@ -257,7 +257,7 @@ def failure_of(one: Configuration, error: InputError) -> AgentFailure:
 
 
 class LastRound(Configuration):
-    """A configuration that logs only the last round, for problems with slow hindsight."""
+    """Configuration that logs only the last round, as the best action in hindsight is slow."""
 
     @property
     def marks(self) -> Ints:
@@ -266,7 +266,7 @@ class LastRound(Configuration):
 
 @lru_cache(maxsize=64)
 def certificate_of(one: Configuration) -> Certificate:
-    """Return a configuration's certificate, cached: some take longer to certify than to play."""
+    """Return a configuration's certificate, cached, as it may take longer than playing."""
     return certify(one.config, one.problem().spec, accountants=False)
 
 
@@ -278,17 +278,17 @@ def setup_of(
     seed: int = 0,
     label: str | None = None,
 ) -> Setup:
-    """Return the problem of a configuration.
+    """Return the setup of a problem: environment, arguments, horizon, seed, unit and label.
 
     Args:
         environment: id; "dpbandit/" and "-v0" may be left out.
         arguments: arguments of the environment other than the horizon.
         horizon: number T >= 1 of rounds.
         seed: seed of the users' randomness.
-        label: name of the problem; id and arguments if left out.
+        label: name of the problem; by default id and arguments.
 
     Raises:
-        InputError: an unknown id or argument, or a wrong value.
+        InputError: if an id or argument is unknown, or a value is wrong.
     """
     known = environment_id(environment)
     make = problem_maker(environment)
@@ -305,9 +305,10 @@ def setup_of(
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Configurations for a sweep to run, from a sweep file (see `plan`) or from Python.
+    """Configurations for `run_sweep`, from a sweep file (see `plan`) or made in Python.
 
-    Raises `InputError` if two configurations have the same labels, so that plots would mix them.
+    Raises `InputError` if two different configurations have the same labels, as plots would mix
+    their runs.
     """
 
     configurations: tuple[Configuration, ...]
@@ -315,7 +316,7 @@ class Study:
     name: str = "sweep"
     """title of the report"""
     audit: Audit | None = None
-    """settings of audits of every private agent; None for no audits"""
+    """settings of an audit of every private agent; None if none is to be audited"""
     request: Mapping[str, Any] = field(default_factory=dict)
     """contents of the sweep file, to be stored beside the results"""
 
@@ -342,14 +343,14 @@ def _refuse_twins(configurations: Iterable[Configuration]) -> None:
 
 
 MOST_CONFIGURATIONS = 100_000
-"""Limit of a sweep, as each configuration is made once before the first round."""
+"""Largest number of configurations of a sweep, as each is made once before the first round."""
 
 
 Agents = Sequence[tuple[str, AgentConfig]]
 
 
 def plan(sweep: Sweep, *, progress: bool = False) -> Study:
-    """List all configurations of a sweep, each once, with baselines.
+    """List all configurations of a sweep and the baselines, each once.
 
     Every agent is made once, so that one that does not fit is found before the first round. With
     `leave_out_unfit`, unfit agents are left out, and a warning lists them with the reasons.
@@ -359,8 +360,8 @@ def plan(sweep: Sweep, *, progress: bool = False) -> Study:
         progress: show a bar once it takes longer than two seconds.
 
     Raises:
-        InputError: an unknown id, argument or setting, an agent that does not fit a problem (or any
-            at all), two configurations of the same name.
+        InputError: if an id, argument or setting is unknown, an agent does not fit a problem (with
+            `leave_out_unfit`: fits none), or two configurations have the same name.
     """
     _refuse_too_many(sweep)
     agents = [chosen for entry in sweep.agents for chosen in _agents(sweep, entry)]
@@ -389,7 +390,7 @@ def plan(sweep: Sweep, *, progress: bool = False) -> Study:
 
 
 def _report_unfit(unfit: Mapping[tuple[str, str], InputError], fitting: Collection[str]) -> None:
-    """Warn of agents that are left out; raise `InputError` for an agent that fits no problem."""
+    """Warn of agents left out on some problems; raise `InputError` for one that fits none."""
     for (name, problem), mistake in unfit.items():
         if name not in fitting:
             raise InputError(f"{name} on {problem}: {mistake}") from mistake
@@ -444,7 +445,7 @@ def _configurations_on(
 
 
 def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
-    """Return the configs of an entry, each once, with names that leave out the privacy target."""
+    """Return (name, config) for all settings and targets of an entry; names omit the targets."""
     found = dict[str, tuple[str, AgentConfig]]()
     for written in _combinations(entry.settings, entry.grid, "settings"):
         known = agent_id(entry.id)
@@ -466,7 +467,7 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
 
 
 _BASELINES = {"uniform": "Uniform", "best-fixed": "BestFixed", "centre": "Centre"}
-"""Names of baselines by id, the same whether the sweep lists them or `plan` adds them."""
+"""Id -> name of a baseline, the same whether the sweep lists it or `plan` adds it."""
 
 
 def _combinations(
@@ -482,7 +483,7 @@ def _combinations(
 
 
 def _check_names(configurations: Iterable[Configuration]) -> None:
-    """Raise `InputError` if agents with unlike settings share a name, as plots would mix them."""
+    """Raise `InputError` if agents with different settings share a name, as plots mix these."""
     called: dict[str, Mapping[str, Any]] = {
         name: describe(AGENTS[known]()) for known, name in _BASELINES.items()
     }

@@ -73,18 +73,18 @@ from dpbandit.studies.configurations import (
     plan,
 )
 
-BACKENDS = ("loky", "dask", "threading")
+BACKENDS = ("loky", "dask", "threading")  # of joblib, on which workers run
 HTTP = {"dashboard_address": "127.0.0.1:0"}
-"""Options that let Dask take any free port; by default it warns where port 8787 is taken."""
+"""Options with which Dask's dashboard takes a free port, where it would warn if 8787 is taken."""
 
 
 @contextmanager
 def workers(
     backend: str, jobs: int, scheduler: str | None
 ) -> Iterator[Callable[[Any, Sequence[tuple[Any, ...]]], Generator[Any, None, None]]]:
-    """Yield a function that runs tasks on workers and yields results as they come, in any order.
+    """Yield a function of (function, tasks) that runs tasks on workers; results come in any order.
 
-    Raises `InputError` if a cluster cannot be reached, or if workers or cluster are lost.
+    Raises `InputError` if a cluster cannot be reached, or if a worker or the cluster is lost.
     """
     tied_to_parent = (
         {"initializer": end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
@@ -114,7 +114,7 @@ def workers(
 
 
 def warn_of_one_thread(cluster: Any) -> None:
-    """Warn if the cluster has one thread, as joblib then plays all tasks in this process."""
+    """Warn if the cluster has one thread, as joblib then runs all tasks in this process."""
     if sum(cluster.ncores().values()) == 1:
         warn(
             "The Dask cluster has one thread: blocks are played in this process, not on it; give "
@@ -130,7 +130,7 @@ def _work(function: Callable[..., Any], *task: Any) -> Any:
 
 @contextmanager
 def _reporting_lost_workers() -> Iterator[None]:
-    """Turn errors of joblib and Dask about killed workers into an `InputError` of one sentence."""
+    """Context that turns errors of joblib and Dask on killed workers into an `InputError`."""
     try:
         yield
     except Exception as error:
@@ -148,7 +148,7 @@ def _reporting_lost_workers() -> Iterator[None]:
 
 
 def _cluster(jobs: int, scheduler: str | None) -> Any:
-    """Return a client of the scheduler, or of a new cluster on this machine."""
+    """Return a Dask client of the scheduler at this address, or of a new cluster here."""
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
@@ -167,7 +167,7 @@ def _cluster(jobs: int, scheduler: str | None) -> Any:
 
 
 async def _try_connecting(distributed: Any, scheduler: str) -> None:
-    """Raise unless the scheduler answers, as a client that fails to start may never end."""
+    """Raise if the scheduler does not answer, as a client that cannot connect may never return."""
     safe = distributed.Security().get_connection_args("client")
     comm = await distributed.comm.connect(scheduler, timeout=20, **safe)
     comm.abort()
@@ -178,16 +178,16 @@ class Found:
     """Files of a sweep that its folder already holds."""
 
     replicas: dict[str, set[int]] = field(default_factory=dict)
-    """numbers of finished replicas, by key of the configuration"""
+    """indices of finished replicas, by key of the configuration"""
     corrupt: list[Path] = field(default_factory=list)
     """damaged files, renamed to end in .corrupt"""
     foreign: list[Path] = field(default_factory=list)
-    """files of other sweeps, left as they are"""
+    """files of other sweeps, which stay unchanged"""
     files: list[Path] = field(default_factory=list)
-    """undamaged files of this sweep, from before or written now"""
+    """undamaged files of this sweep, written now or earlier"""
 
     cpus: set[str] = field(default_factory=set)
-    """types of CPU that blocks were made on"""
+    """types of CPU on which blocks were played"""
 
     def record_cpu(self, cpu: str) -> None:
         """Record the CPU type of a block, and warn if earlier blocks have another one."""
@@ -200,7 +200,7 @@ class Found:
         self.cpus.add(cpu)
 
     def missing(self, configuration: Configuration, replicas: int) -> list[int]:
-        """Return the numbers of a configuration's replicas that are still to be run."""
+        """Return the indices of a configuration's replicas that are still to be played."""
         done = self.replicas.get(configuration.key, set())
         return [r for r in range(replicas) if r not in done]
 
@@ -221,7 +221,7 @@ class Found:
 
 
 def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
-    """Read and verify every block of these configurations in `folder`; delete nothing.
+    """Read and verify the blocks in `folder` of configurations with these keys; delete nothing.
 
     Raises:
         InputError: if another version of the program, whose numbers may differ, made a block.
@@ -259,7 +259,7 @@ def _survey_file(file: Path, keys: Collection[str], found: Found) -> None:
 
 
 def check_program(run: AgentRun, source: Path | str) -> None:
-    """Raise `InputError` if another program version, which may draw otherwise, made the run."""
+    """Raise `InputError` if another program version made the run, as its numbers may differ."""
     ours = provenance()
     for part in PROGRAM:
         if run.provenance[part] != ours[part]:
@@ -286,16 +286,16 @@ def moved_aside(file: Path) -> Path:
 
 
 Task = tuple[str, Configuration, Audit]
-"""Key of an audit, the configuration to audit, and the settings of the audit."""
+"""Triple of an audit's key, the configuration to audit, and the settings of the audit."""
 
 
 class Audited(NamedTuple):
-    """A finished audit, as its file holds it."""
+    """A finished audit, with its key and the document that its file stores."""
 
     key: str
     document: dict[str, Any]
     rounds: int
-    """number of rounds played in both worlds together"""
+    """number of rounds played on both neighbouring data sets together"""
 
 
 def audits_of(study: Study) -> dict[str, Task]:
@@ -316,7 +316,7 @@ def audits_of(study: Study) -> dict[str, Task]:
 def run_audit(key: str, one: Configuration, how: Audit) -> Audited:
     """Audit the agent of a configuration on its environment at `how.horizon`.
 
-    If the agent cannot be audited, the document states the reason.
+    If the agent cannot be audited, the document has the reason under "not_audited".
     """
     arguments = {**one.setup.env_kwargs, "horizon": how.horizon}
     named: dict[str, Any] = {
@@ -372,7 +372,7 @@ def _private(configurations: Sequence[Configuration]) -> Iterator[Configuration]
 
 
 _MAX_BLOCK = 100
-"""Largest number of replicas in a block, which a killed sweep may lose on each worker."""
+"""Largest number of replicas in a block; a killed sweep loses at most one block per worker."""
 
 
 class Swept(NamedTuple):
@@ -381,12 +381,12 @@ class Swept(NamedTuple):
     folder: Path
     configurations: int
     run: int
-    """number of replicas that were run now"""
+    """number of replicas that were played now"""
     reused: int
-    """number of replicas that the folder had already"""
+    """number of replicas that the folder already had"""
     found: Found
     failed: tuple[AgentFailure, ...]
-    """configurations whose agent failed in a block"""
+    """failures of agents, at most one for each configuration"""
 
 
 def run_sweep(
@@ -419,16 +419,16 @@ def run_sweep(
         progress: show a progress bar after two seconds; without a terminal, print a line for each
             block.
         limit: seconds that an agent may take; unlimited by default. With a limit and the backend
-            "loky" agents of others play in separate processes.
+            "loky" agents that are not dpbandit's own play in separate processes.
 
-    An agent that fails does not stop other agents' runs: it is listed in `failed`. So is one that
-    ends its process, if that is a separate one.
+    An agent that raises an error or takes too long is listed in `failed`, and other agents' runs go
+    on. The same holds for an agent that ends its process, if that is a separate one.
 
     Raises:
-        InputError: a number out of range, whatever `plan` refuses, a folder with blocks but not
-            `resume`, or of an unknown format, a block or a worker of another program, a cluster
-            that cannot be reached, a worker or cluster that is lost, a file that cannot be written,
-            a folder that disappears.
+        InputError: if a number is out of range, or `plan` refuses the sweep; if `out` has blocks
+            but `resume` is False, or files of an unknown format; if another program version made a
+            block or runs on a worker; if a cluster cannot be reached, a worker or the cluster is
+            lost, a file cannot be written, or the folder disappears.
     """
     one_of("backend", backend, BACKENDS)
     whole("jobs", jobs, 1, MOST_JOBS)
@@ -505,7 +505,7 @@ def _played(
     jobs: int,
     limit: TimeLimit | None,
 ) -> Generator[AgentRun | AgentFailure, None, None]:
-    """Yield the result of `_play` for each task; with a limit, others' agents play in processes."""
+    """Yield the result of `_play` for each task; with a limit foreign agents have own processes."""
     in_pool, apart = list[Any](), list[Any]()
     for task in tasks:
         (apart if limit is not None and is_of_others(task[0].config) else in_pool).append(task)
@@ -541,7 +541,7 @@ def _document(study: Study, keys: Sequence[str], audits: Sequence[str]) -> dict[
 def _play(
     one: Configuration, first: int, last: int, limit: TimeLimit | None
 ) -> AgentRun | AgentFailure:
-    """Play some replicas; return the run, or the failure of the agent. A problem's errors raise."""
+    """Play replicas `first` to `last` - 1; return the run, or the failure of the agent."""
     try:
         with time_limit(limit):
             return one.play(first, last)
