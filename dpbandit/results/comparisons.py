@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _EQUAL_GAPS_TOLERANCE = 1e-12
-"""Standard error of gaps, relative to their mean, below which all gaps count as equal."""
+"""Standard error of differences, divided by their mean, below which all count as equal."""
 
 
 class Paired(NamedTuple):
@@ -35,8 +35,7 @@ def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
     """Estimate the mean of `values` - `others`, arrays (R,), with Student's interval and test.
 
     With common random numbers this is much more precise than comparing two means. The interval is
-    NaN for a single pair, and where all gaps are equal. R equal gaps prove no more than their signs
-    do: p = 2^(1 - R).
+    NaN for a single pair, or if all R differences are equal, where p = 2^(1 - R) as in a sign test.
 
     >>> paired(np.array([3.0, 5.0, 4.0]), np.array([1.0, 2.0, 3.0])).mean
     2.0
@@ -57,7 +56,7 @@ def holm(p: Sequence[float]) -> Floats:
     """Adjust p-values for multiple tests by Holm's method (1979, Scand. J. Stat.).
 
     The probability that any true null hypothesis gets an adjusted value below 0.05 is at most 5 %,
-    if its p-value is valid. NaNs stand for tests that were not made; they stay NaN, uncounted.
+    if its p-value is valid. NaNs, for tests that were not made, stay NaN and do not count.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -76,12 +75,12 @@ def bootstrap_band(
 ) -> tuple[Floats, Floats]:
     """Return lower and upper ends of a pointwise bootstrap interval of the mean over replicas.
 
-    Percentiles, widened about the mean to correct for few replicas: by sqrt(R / (R - 1)) for the
-    variance, and by Student's quantile over the normal one (Hesterberg 2015, The American
-    Statistician).
+    The percentiles of bootstrap means are widened about the mean to correct for few replicas: by
+    sqrt(R / (R - 1)) for the variance, and by Student's quantile divided by the normal one
+    (Hesterberg 2015, The American Statistician).
 
     Args:
-        values: (..., R), R >= 2; whole replicas are drawn with replacement.
+        values: (..., R), R >= 2; replicas are drawn with replacement, each with all its values.
         level: confidence level at each point.
         resamples: number of bootstrap samples.
         seed: seed of the resampling.
@@ -93,10 +92,10 @@ def bootstrap_band(
 def ratio_band(
     values: Floats, over: Floats, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> tuple[float, float, float]:
-    """Return the mean over rows of mean(values) / mean(over), with its bootstrap interval.
+    """Return the mean over rows of mean(values) / mean(over), and its bootstrap interval.
 
     Args:
-        values: (rows, R), R >= 2; replica r of all rows, and of `over`, is drawn together.
+        values: (rows, R), R >= 2; a drawn replica enters with all its rows, and those of `over`.
         over: denominators, (rows, R).
         level: confidence level of the interval, made as in `bootstrap_band`.
         resamples: number of bootstrap samples.
@@ -151,12 +150,12 @@ def differences(runs: Sequence[AgentRun], baseline: str, *, level: float = 0.95)
     return table
 
 
-_DIFFERENCE_COLUMNS = ["problem", "horizon", "agent", "epsilon", "delta"]
+_DIFFERENCE_COLUMNS = ["problem", "horizon", "agent", "epsilon", "delta"]  # of `differences`
 _DIFFERENCE_COLUMNS += ["difference", "low", "high", "p", "pairs"]
 
 
 def _partner(runs: Sequence[AgentRun], run: AgentRun, baseline: str) -> AgentRun | None:
-    """Return the baseline's run on the problem of `run`; of several, the one of equal target."""
+    """Return the baseline's run on the problem of `run`, and at its (epsilon, delta) if several."""
     there = [other for other in runs if other.name == baseline and other.place == run.place]
     if len(there) > 1:
         there = [other for other in there if _target(other) == _target(run)]
@@ -179,7 +178,7 @@ def _row(run: AgentRun, name: str, partner: AgentRun | None, level: float) -> tu
 
 
 class Needed(NamedTuple):
-    """Least epsilon at which an agent's mean regret is at most a given bound."""
+    """Smallest epsilon at which an agent's mean regret is at most a given bound."""
 
     epsilon: float
     """certified epsilon; inf if no run meets the bound, the smallest epsilon run if all do"""
@@ -187,16 +186,16 @@ class Needed(NamedTuple):
     """lower end of the bootstrap interval of `epsilon`"""
     high: float
     least: float
-    """least mean regret of all runs of the agent"""
+    """smallest mean regret among all runs of the agent"""
 
 
 def epsilon_for(
     runs: Sequence[AgentRun], regret: float, *, agent: str | None = None, level: float = 0.95
 ) -> Needed:
-    """Compute the least certified epsilon at which the mean regret is at most `regret`.
+    """Compute the smallest certified epsilon at which the mean regret is at most `regret`.
 
-    Between two runs the mean is interpolated in the logarithm of epsilon. The bootstrap draws whole
-    replicas, which meet the same users at every epsilon.
+    Between two runs the mean is interpolated in the logarithm of epsilon. The bootstrap draws
+    replicas, each with its runs at all epsilons, which have the same users.
 
     Args:
         runs: runs on one problem, some of them private, with replicas 0, 1, ... in common.
@@ -236,7 +235,7 @@ def epsilon_for(
 
 
 def _first_below(epsilons: Floats, means: Floats, regret: float) -> Floats:
-    """Return the least epsilon, interpolated, at which means (E, n) reach `regret`: (n,).
+    """Return the smallest epsilon, interpolated, at which means (epsilons, n) reach `regret`, (n,).
 
     >>> _first_below(np.array([1.0, 4.0]), np.array([[8.0, 1.0, 9.0], [2.0, 1.0, 9.0]]), 5.0)
     array([ 2.,  1., inf])
@@ -252,6 +251,6 @@ def _first_below(epsilons: Floats, means: Floats, regret: float) -> Floats:
 
 
 def resampled(R: int, resamples: int, seed: int) -> Floats:
-    """Draw the weights of R replicas in each bootstrap sample, (R, resamples)."""
+    """Draw the frequencies of R replicas in each bootstrap sample, (R, resamples)."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(R, np.full(R, 1 / R), size=resamples).T / R

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 Band: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
-"""Function from values (..., R) to lower and upper ends of a band of their mean over R."""
+"""Function from values (..., R) to the ends of a confidence band of their mean over replicas."""
 
 _STYLE: dict[Any, Any] = {
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color"), "0.15"),
@@ -49,25 +49,26 @@ COLOURS = (
     *("#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"),
 )
 """Colours that colour-blind readers can tell apart, after seaborn (Waskom, JOSS 2021)."""
+# line styles, dashes as Matplotlib's (offset, (on, off, ...))
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1)))
-_MARKERS = "osD^vPXp*h"
+_MARKERS = "osD^vPXp*h"  # Matplotlib's letters for the markers of lines
 _MAX_COLUMN_LETTERS = 40
-"""Longest label with which a legend has two columns."""
+"""Largest number of letters of a label in a legend of two columns."""
 _MAX_DENSE_DECADES = 3
-"""Decades of an axis up to which ticks stand at 1, 2 and 5 of each decade."""
-_UNDATED: dict[str, dict[str, None]] = {
+"""Number of decades of a log axis below which it has ticks at 1, 2 and 5 in each decade."""
+_UNDATED: dict[str, dict[str, None]] = {  # format -> metadata that leave out the date
     ".png": {},
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
 DOTS = 160
-"""Dots per inch of a PNG."""
-_TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
+"""Resolution of a PNG in dots per inch."""
+_TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}  # field of `words`
 
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Use the style of dpbandit's figures in a `with` block, whatever the caller's settings."""
+    """Use dpbandit's Matplotlib settings in a `with` block, whatever the caller's settings are."""
     with rc_context():
         rcdefaults()
         rcParams.update(_STYLE)
@@ -75,7 +76,7 @@ def figure_style() -> Iterator[None]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF, equal numbers as equal bytes, with its `words`."""
+    """Write a figure as PNG, SVG or PDF, without a date, with its text (`words`) as metadata."""
     metadata = {**_UNDATED[path.suffix], _TEXT[path.suffix]: words(figure)}
     with rc_context({"svg.hashsalt": "dpbandit"}):
         figure.savefig(path, dpi=DOTS, metadata=metadata)
@@ -84,7 +85,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def few_colours(path: Path) -> None:
-    """Reduce a PNG to a palette of 48 colours: a quarter of the bytes, no visible change."""
+    """Reduce a PNG file to 48 colours, which takes a quarter of the bytes and looks the same."""
     with Image.open(path) as image:
         metadata = PngInfo()
         for name, text in image.info.items():
@@ -95,7 +96,7 @@ def few_colours(path: Path) -> None:
 
 
 def words(figure: Figure) -> str:
-    """Describe a figure in text for readers who cannot see it: titles, end points of lines."""
+    """Describe a figure by its titles and lines' end points, for readers who cannot see it."""
     phrases = []
     for axes in figure.axes:
         phrases.append(axes.get_title(loc="left") or axes.get_title())
@@ -109,13 +110,13 @@ def words(figure: Figure) -> str:
 
 
 def style(look: int) -> tuple[Any, Any]:
-    """Return colour and dashes number `look`; after ten, colours repeat with other dashes."""
+    """Return the colour and dashes with number `look`; after 10, colours repeat in other dashes."""
     turn, place = divmod(look, 10)
     return COLOURS[place], DASHES[(place + turn) % len(DASHES)]
 
 
 def level(place: int) -> tuple[str, Any]:
-    """Return grey and dashes of horizontal line number `place`; 18 are distinct."""
+    """Return the grey and dashes of horizontal line number `place`; the first 18 are distinct."""
     turn, dashes = divmod(place, len(DASHES))
     return str(0.2 + 0.2 * ((dashes + turn) % 3)), DASHES[dashes]
 
@@ -131,7 +132,7 @@ def from_zero(axes: "Axes") -> None:
 
 
 def line_count(labels: Sequence[str]) -> int:
-    """Count the lines of text in labels, some of which have several lines."""
+    """Count the lines of text in all labels together; a label may have several."""
     return sum(1 + label.count("\n") for label in labels)
 
 
@@ -157,9 +158,9 @@ def line(
     *,
     band: Band = student_band,
 ) -> None:
-    """Draw a line through the replicas' means at `where`, with 95 % bars for several replicas.
+    """Draw a line through the replicas' means over `where`, with 95 % bars for several replicas.
 
-    If a place of `where` occurs twice, its second point stands apart from the line.
+    If a value of `where` occurs twice, its second point is drawn apart from the line.
     """
     import seaborn  # not before: slow to import
 
@@ -193,7 +194,7 @@ def line(
 
 
 def _one_artist(axes: "Axes", label: str) -> None:
-    """Make seaborn's last line the data line of its error bars, and label their container."""
+    """Merge seaborn's last line into the container of its error bars, so that one has the label."""
     container: Any = axes.containers[-1]
     data = container[0]
     (line,) = (one for one in axes.get_lines() if one.get_label() == label and one is not data)
@@ -204,7 +205,7 @@ def _one_artist(axes: "Axes", label: str) -> None:
 
 
 def _layers(where: Sequence[float]) -> list[list[int]]:
-    """Split indices of `where` into as few lists as possible without a repeated value in any.
+    """Split the indices of `where` into as few lists as possible, each without a repeated value.
 
     >>> _layers([1.0, 2.0, 2.0])
     [[0, 1], [2]]
@@ -228,7 +229,7 @@ def rounds(
     dashes: Any,
     band: Band = student_band,
 ) -> None:
-    """Draw the mean of `values` (marks, R) by round, in a filled 95 % band for R > 1."""
+    """Draw the mean of `values` (marks, R) at the rounds `marks`, with a 95 % band if R > 1."""
     axes.plot(marks, values.mean(axis=1), color=color, ls=dashes, lw=2, label=name)
     if values.shape[1] > 1:
         axes.fill_between(marks, *band(values), color=color, alpha=0.2, lw=0)
@@ -244,7 +245,7 @@ def panels(
     rows: int = 1,
     heights: Sequence[float] | None = None,
 ) -> "Iterator[list[Axes]]":
-    """Yield axes, one for each title; at the end of the `with` block save them to `path`."""
+    """Yield axes, one for each title; at the end of the `with` block save the figure to `path`."""
     with figure_style():
         figure = Figure(figsize=size, layout="constrained")
         columns = len(titles) // rows
@@ -264,7 +265,7 @@ def panels(
 
 @contextmanager
 def drawn(path: Path, title: str) -> "Iterator[Axes]":
-    """Yield one pair of axes; at the end add a legend below and save them to `path`."""
+    """Yield a figure's axes; at the end of the `with` block add a legend and save it to `path`."""
     with panels(path, [as_text(title)], size=(9.5, 6.2)) as (axes,):
         yield axes
         figure: Any = axes.figure
@@ -304,14 +305,14 @@ def legend_below(axes: "Axes", title: str) -> None:
 
 
 def log_ticks(axis: "Axis") -> None:
-    """Set ticks of a logarithmic axis: 1, 2 and 5 of each decade, or powers of 10 of many."""
+    """Set ticks of a log axis to 1, 2 and 5 of each decade, or powers of 10 for many decades."""
     low, high = axis.get_view_interval()
     dense = log10(high / low) < _MAX_DENSE_DECADES
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if dense else (1,)))
 
 
 def loglog(axes: "Axes", ticks: Sequence[float]) -> None:
-    """Make both axes logarithmic, with these ticks on the horizontal one."""
+    """Make both axes logarithmic, and set the ticks of the horizontal one."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(list(ticks), [f"{tick:,g}" if tick < 1e6 else f"{tick:g}" for tick in ticks])
@@ -321,7 +322,7 @@ def loglog(axes: "Axes", ticks: Sequence[float]) -> None:
 
 
 _MAX_LINES_INSIDE = 8
-"""Most lines with which the legend stands inside the axes."""
+"""Largest number of lines with which the legend is inside the axes."""
 
 
 class Curve(NamedTuple):
@@ -331,7 +332,7 @@ class Curve(NamedTuple):
     regret: Floats
     """cumulative regret, (marks, replicas)"""
     look: int | None = None
-    """number of colour and dashes, see `style`; by default the place in the order of regret"""
+    """number of colour and dashes, see `style`; by default the rank by regret, worst first"""
 
 
 def draw_regret(
@@ -344,7 +345,7 @@ def draw_regret(
     band: Band = student_band,
     few: int = _MAX_LINES_INSIDE,
 ) -> None:
-    """Draw regret curves on axes; with more than `few` lines the legend stands below them."""
+    """Draw regret curves on axes; with more than `few` curves the legend is below them."""
     worst_first = sorted(curves, key=lambda curve: -curve.regret[-1].mean())
     for place, curve in enumerate(worst_first):
         color, dashes = style(place if curve.look is None else curve.look)
@@ -373,14 +374,14 @@ def regret_curves(
     unit: str,
     band: Band = student_band,
 ) -> None:
-    """Write a figure of mean cumulative regret by round with 95 % bands, the worst agent first.
+    """Write a figure of mean cumulative regret by round with 95 % bands, worst agent first.
 
     Args:
         path: file to write, .png, .svg or .pdf.
         marks: logged rounds, (marks,).
         curves: one curve for each agent.
         title, unit: title of the figure, and unit of regret.
-        band: function that returns lower and upper ends for (marks, R); by default Student's.
+        band: function from (marks, R) to lower and upper ends of the band; by default Student's.
     """
     legend = 0.3 + 0.28 * line_count([curve.label for curve in curves])
     with panels(path, [""], size=(7.6, 4.8 + legend)) as (axes,):
@@ -397,10 +398,10 @@ def delta_curve(
     curve: str = "certified curve",
     ages: Sequence[tuple[int, float]] = (),
 ) -> None:
-    """Write a figure of the certified curve delta(epsilon), with claimed and certified points.
+    """Write a figure of the certified curve delta(epsilon), with the claim and certificate marked.
 
-    `curve` is the label of the curve, with the kind of privacy unless it is ordinary DP. `ages` are
-    pairs (rounds after a visit, epsilon towards an observer until then), drawn on second axes.
+    `curve` labels the curve, with the kind of privacy unless it is ordinary DP. `ages` are pairs
+    (rounds since a visit, epsilon towards an observer up to then), drawn on axes of their own.
     """
     most = 1.5 * max(certified, min(claim[0], 100.0)) if certified < inf else 3 * claim[0]
     epsilons = np.linspace(0, most, 200)
@@ -460,12 +461,12 @@ def tradeoff(
     certified: str,
     measured: str,
 ) -> None:
-    """Write a figure of a certificate's trade-off curve and of the one that an audit has proven.
+    """Write a figure of a certificate's trade-off curve and of the bound that an audit proves.
 
     Args:
         path: file to write, .png, .svg or .pdf.
         allowed: false positive rates -> largest true positive rates that the certificate allows.
-        proven: false positive rates -> least true positive rates that the audit has proven.
+        proven: false positive rates -> lower bounds on true positive rates, from the audit.
         point: (upper bound of the false positive rate, lower bound of the true positive rate).
         title: title of the figure.
         certified, measured: labels of the two curves.
@@ -487,15 +488,15 @@ def tradeoff(
 
 
 _SMALLEST, _LARGEST = 1e-9, 1e9
-"""Epsilons between which a run has a point; below is no use of data, above no privacy."""
+"""Range of certified epsilons with a point; a run below uses no data, one above has no privacy."""
 _OVERLAY_POINTS = 25
-"""Points at which an overlay is computed."""
+"""Number of points at which an `Overlay`'s curve is computed."""
 _EPSILON_SETTING = re.compile(r":epsilon=[^:]*")
 """Pattern of the setting epsilon in an agent's id with settings."""
 
 
 class Front(NamedTuple):
-    """Runs of an agent with different claims, drawn as a line over certified epsilon."""
+    """Runs of an agent at several claimed epsilons, drawn as a line over certified epsilon."""
 
     label: str
     runs: Sequence[AgentRun]
@@ -504,7 +505,7 @@ class Front(NamedTuple):
 
 
 class Overlay(NamedTuple):
-    """Curve that was not measured: a bound, or its shape."""
+    """Theoretical curve beside measured ones, such as a lower bound on regret."""
 
     label: str
     at: Callable[[float], float]
@@ -524,10 +525,10 @@ def placed(run: AgentRun) -> bool:
 
 
 def fronts_of(runs: Iterable[AgentRun]) -> tuple[list[Front], list[tuple[str, Floats]]]:
-    """Split runs into lines of agents that claim an epsilon, and levels (label, regret) of others.
+    """Split runs into a `Front` per agent that claims an epsilon, and (label, regret) of others.
 
     Names that differ in epsilon alone, such as fade:epsilon=1 and fade:epsilon=3, form one line.
-    Labels include what restricts the privacy of a line's runs.
+    A line's label includes restrictions of its runs' privacy, such as "last 9".
     """
     lines: dict[str, list[AgentRun]] = {}
     for run in runs:
@@ -563,7 +564,7 @@ def frontier(
         levels: labels and values (R,) of agents without epsilon, drawn as horizontal lines.
         value: run -> values to draw, (R,).
         band: function that returns 95 % intervals of the mean.
-        overlays: bounds, or their shapes.
+        overlays: theoretical curves to draw beside the runs.
     """
     sorted_fronts = [front._replace(runs=sorted(front.runs, key=_epsilon)) for front in fronts]
     every = [run for front in sorted_fronts for run in front.runs]
@@ -598,7 +599,7 @@ def frontier(
 
 
 def _draw_overlays(axes: "Axes", overlays: Iterable[Overlay], epsilons: Sequence[float]) -> None:
-    """Draw each overlay from the least to the largest of the epsilons."""
+    """Draw each overlay from the smallest to the largest of `epsilons`."""
     for overlay in overlays:
         where = np.geomspace(min(epsilons), max(epsilons), _OVERLAY_POINTS)
         values = [overlay.at(float(epsilon)) for epsilon in where]

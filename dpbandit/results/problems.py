@@ -1,4 +1,4 @@
-"""Identity of the problems of runs, and labels by the arguments in which they differ."""
+"""Comparison of the problems of runs, and labels of problems by arguments in which they differ."""
 
 import json
 import re
@@ -13,15 +13,15 @@ import numpy as np
 from dpbandit.base import InputError, plain
 
 _TABLE_PATTERN = re.compile(r"\w+ \([\d, ]*\) ([0-9a-f]{32})")
-"""Pattern of the words with which `as_words` describes an array or a data frame."""
+"""Pattern of the text with which `as_words` describes an array or a data frame."""
 _MAX_LISTED_NUMBERS = 8
 """Largest array that `as_words` writes out as a list of numbers."""
 _HASH_DIGITS = 6
-"""Digits of a hash in a label."""
+"""Number of digits of a hash in a label."""
 _MAX_ARGUMENT_LETTERS = 40
-"""Letters above which a label shows an argument's hash in its place."""
+"""Largest number of letters of an argument in a label; a longer one is replaced by its hash."""
 _MAX_LISTED_PROBLEMS = 8
-"""Most problems that a message lists."""
+"""Largest number of problems that a message lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class Setup:
     seed: int
     reward_unit: str
     problem: str
-    """label of environment and arguments, without the horizon"""
+    """label of the problem, made of environment and arguments without the horizon"""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -43,14 +43,14 @@ class Setup:
         return _without_horizon(self.env_kwargs)
 
     def facts(self) -> dict[str, Any]:
-        """Return all fields as plain values, arrays and tables by their hash, for files."""
+        """Return all fields as plain values for files, with hashes for arrays and tables."""
         return {**vars(self), "env_kwargs": as_words(self.env_kwargs)}
 
 
 def as_words(value: Any) -> Any:
-    """Convert an argument to plain values for results: tables become their type, shape and hash.
+    """Convert an argument to plain values for results; tables become type, shape and hash.
 
-    NumPy's scalars become Python's, an array of at most 8 numbers a list. Arrays of equal numbers
+    NumPy's scalars become Python's, arrays of at most 8 numbers lists. Arrays of equal numbers
     have equal hashes, whatever their memory layout.
     """
     if isinstance(value, Mapping):
@@ -78,15 +78,15 @@ def is_number(value: Any) -> bool:
 def identity(setup: Setup) -> str:
     """Return text that identifies a problem: environment, arguments and a user's label for it.
 
-    A study may play one problem twice under two labels. Horizon and seed are left out, and so is a
-    label made from the arguments.
+    A study may play one problem twice under two labels. The text has no horizon and seed, and no
+    label that was made from the arguments.
     """
     arguments = _text(as_words(setup.arguments))
     return " ".join([_stem(setup), short_id(setup.environment), arguments])
 
 
 def short_id(environment: str) -> str:
-    """Leave "dpbandit/" and "-v0" out of an id.
+    """Return the id of an environment without "dpbandit/" and "-v0".
 
     >>> short_id("dpbandit/OJPricing-v0"), short_id("shops:Kiosk")
     ('OJPricing', 'shops:Kiosk')
@@ -109,10 +109,10 @@ def _argument_words(env_kwargs: Mapping[str, Any]) -> list[str]:
 
 
 def labels(setups: Iterable[Setup]) -> dict[str, str]:
-    """Return for each problem, by `identity`, a short label that no other one of `setups` has.
+    """Return `identity` -> label for the problems of `setups`, a short label for each.
 
-    A single problem keeps its `Setup.problem`. Problems that share an environment or a label are
-    named by the arguments that differ, tables by the first digits of their hash.
+    Labels are distinct. A single problem keeps its `Setup.problem`. Problems that share environment
+    or label are named by the arguments that differ; six digits of a hash stand for a table.
     """
     first: dict[str, Setup] = {}
     for setup in setups:
@@ -141,7 +141,7 @@ def _stem(setup: Setup) -> str:
 
 
 def _apart(stem: str, some: Mapping[str, Setup]) -> dict[str, str]:
-    """Return labels of problems with a common stem: the stem and the arguments that differ."""
+    """Return labels of problems, made of a common `stem` and the arguments that differ."""
     by_problem = {
         key: {"environment": short_id(setup.environment), **as_words(setup.arguments)}
         for key, setup in some.items()
@@ -176,7 +176,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _brief(value: Any) -> str:
-    """Write an argument for a label; tables and values of over 40 letters by their hash."""
+    """Return an argument as text for a label; a hash replaces tables and more than 40 letters."""
     if isinstance(value, str):
         table = _TABLE_PATTERN.fullmatch(value)
         return f"table:{table[1][:_HASH_DIGITS]}" if table else value
@@ -193,14 +193,14 @@ def _hash(text: str) -> str:
 def several_problems(
     setups: Iterable[Setup], how: str = "choose with where(problem=..., horizon=..., seed=...)"
 ) -> InputError:
-    """Return the error that lists problems, horizons and seeds where a single one is needed."""
+    """Return the error that runs are on several problems, with a list of them."""
     there = list(setups)
     many = len({(identity(one), one.horizon, one.seed) for one in there})
     return InputError(f"Expected runs on one problem, got {many}, {listed(there)}: {how}.")
 
 
 def listed(setups: Iterable[Setup]) -> str:
-    """Describe problems, horizons and seeds in words, the first eight of many."""
+    """Describe problems with their horizons and seeds in words, at most eight of them."""
     every = list(setups)
     names = labels(every)
     there = sorted({(names[identity(one)], one.horizon, one.seed) for one in every})

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 
 
 _MAX_DISPLAYED_RUNS = 30
-"""Most runs that `repr` shows; a sweep may have thousands."""
+"""Largest number of runs that `repr` shows; a sweep may have thousands."""
+# headings of the tables that display runs
 _HEAD = ("agent", "regret", "se", "claimed epsilon", "certified epsilon", "at delta", "privacy")
 
 
@@ -139,9 +140,9 @@ _CHOICES = {
     "epsilon": lambda run: run.certificate.claimed_epsilon,
     "delta": lambda run: run.certificate.claimed_delta,
 }
-"""Arguments of `Results.where`, besides the problem: name -> value of a run."""
+"""Arguments of `Results.where` except the problem, each with the function of a run's value."""
 _SPENT_ROWS = 20
-"""Rounds for which `Results.spent` has rows, fixed beforehand."""
+"""Number of rounds for which `Results.spent` has rows."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,7 +155,7 @@ class Results:
 
     runs: tuple[AgentRun, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
-    """sentences with the exception and its place, by agent that failed and has no runs"""
+    """name of each agent that failed, and has no runs -> sentence about its exception"""
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -181,9 +182,9 @@ class Results:
     def load(cls, path: str | os.PathLike[str]) -> "Results":
         """Load runs from a file, from the folder of a sweep or of `save`, or from a glob pattern.
 
-        Blocks of replicas of one run are joined. Left out with a warning are files that are corrupt
-        or not from dpbandit, and in the folder of a sweep the runs that its latest plan does not
-        contain. Another warning says how many replicas of a sweep are missing.
+        Blocks of replicas of one run are joined. Files that are corrupt or not from dpbandit are
+        left out with a warning; so are runs in the folder of a sweep that its latest plan does not
+        contain. Another warning tells how many replicas of a sweep are missing.
 
         Raises:
             InputError: no file can be read, none has runs of the sweep, pieces of a run do not fit
@@ -231,7 +232,7 @@ class Results:
     def where(self, **choice: Any) -> "Results":
         """Select runs by problem, environment, horizon, seed, agent, epsilon or delta.
 
-        A problem is chosen by its label in `summary()`, or its label as a single problem.
+        A problem is selected by its label in `summary()`, or by the label that it has alone.
 
         Raises:
             InputError: an unknown argument, no such run, or a label that several problems have.
@@ -257,11 +258,11 @@ class Results:
 
     @cached_property
     def _labels(self) -> dict[str, str]:
-        """Labels that tell the problems apart, by `identity` of the problem."""
+        """Distinct labels of the problems, each by the `identity` of the problem."""
         return labels(run.setup for run in self.runs)
 
     def label(self, run: AgentRun) -> str:
-        """Return the label that tells a run's problem apart from the others in these results."""
+        """Return the label of a run's problem, which no other problem in these results has."""
         return self._labels[run.place[0]]
 
     def _called(self, label: object) -> str:
@@ -300,10 +301,10 @@ class Results:
 
     @property
     def certificates(self) -> dict[str, Certificate]:
-        """Certificates by agent's name, if every agent has one run.
+        """Certificates by name of the agent, if every agent has a single run.
 
         Raises:
-            InputError: an agent has several: choose with `where`.
+            InputError: an agent has several runs, of which `where` can select one.
         """
         found = {run.name: run.certificate for run in self.runs}
         if len(found) < len(self.runs):
@@ -315,19 +316,19 @@ class Results:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about runs that learned little by half or the end of their horizon.
+        """Warnings about runs that learned little by the middle or the end of their horizon.
 
-        One for each run of 1,000 rounds or more that lost over 0.9 times what random play lost
-        until then; or over 0.2 times that and over 1.5 times what the best fixed action lost, all
-        on the same users. It gives the losses and, if measurements permit, advice.
+        A run of 1,000 rounds or more has one if its regret up to that round is above 0.9 times that
+        of random play, or above 0.2 times that and 1.5 times that of the best fixed action, on the
+        same users. A warning quotes the regrets and gives advice if measurements permit it.
         """
         return shortfalls(self.runs)
 
     def spent(self) -> "pd.DataFrame":
-        """Return the privacy spent by some twenty rounds, beside the claim.
+        """Return a table of the privacy spent up to about 20 rounds, beside the claim.
 
-        One row for each agent and round: `agent`, `t`, `epsilon` spent at `delta`, and `claimed`.
-        Each row holds for a round fixed beforehand, not for one chosen by looking at releases
+        It has a row per agent and round: `agent`, `t`, `epsilon` spent at `delta`, and `claimed`. A
+        row is valid for a round fixed beforehand, not for one chosen after looking at releases
         (`Certificate.spent`). Budget that mechanisms may still spend is reserved from round 1 on.
         """
         import pandas as pd
@@ -341,7 +342,7 @@ class Results:
         return pd.DataFrame(rows, columns=["agent", "t", "epsilon", "delta", "claimed"])
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return `frame()`; a name that other libraries use."""
+        """Return `frame()`, under the name that other libraries use."""
         return self.frame()
 
     def frame(self) -> "pd.DataFrame":
@@ -355,19 +356,19 @@ class Results:
         return frame_of(self.runs)
 
     def summary(self) -> "pd.DataFrame":
-        """Return one row for each run: final regret, switches, seconds and privacy.
+        """Return a table with a row for each run: final regret, switches, seconds and privacy.
 
-        `mean`, `se` (standard error of the mean), `q05`, `q50`, `q95` of the regret and the mean
-        number of `switches` are over replicas. `clipped` is the share of rounds in which a context,
-        datum or reward lay beyond the bounds of the problem's spec, to which agents clip (NaN if
-        an older file does not say). It is counted on raw data, and no certificate covers it.
+        `mean`, `se` (standard error of the mean), quantiles `q05`, `q50`, `q95` of the regret and
+        the mean number of `switches` are over replicas. `clipped` is the share of rounds whose
+        context, datum or reward was beyond the bounds of the spec, to which agents clip (NaN if an
+        older file has none). It is counted on raw data, and no certificate covers it.
         """
         import pandas as pd
 
         return pd.DataFrame([self._summary(run) for run in self.runs])
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the summary as plain objects with each agent's `config`; infinity is "inf"."""
+        """Return the summary as dictionaries with each agent's `config`; infinity becomes "inf"."""
         return [plain({**self._summary(run), "config": run.config}) for run in self.runs]
 
     def _summary(self, run: AgentRun) -> dict[str, Any]:
@@ -387,7 +388,7 @@ class Results:
             ax: without a path, the axes to draw on, by default new ones; they are returned.
 
         Raises:
-            InputError: runs on several problems, another ending, or a path and axes at once.
+            InputError: several problems, a path with another ending, or both a path and axes.
         """
         from dpbandit.results.plots import Curve, draw_regret, regret_curves
 
@@ -407,8 +408,8 @@ class Results:
     ) -> "Path | Axes":
         """Plot final regret over certified epsilon, if all runs are on one problem.
 
-        Agents that claim an epsilon are lines; the others are horizontal lines. Arguments as for
-        `plot`.
+        An agent that claims an epsilon is a line over its runs; other agents are horizontal lines.
+        The arguments are those of `plot`.
         """
         from dpbandit.results.plots import drawn, frontier, fronts_of
 
@@ -431,18 +432,18 @@ class Results:
         return _drawn(path, ax, write, draw_alone)
 
     def epsilon_for(self, regret: float, *, agent: str | None = None) -> Needed:
-        """Return the least certified epsilon at which mean regret is at most `regret`.
+        """Return the smallest certified epsilon at which mean regret is at most `regret`.
 
-        With a 95 % interval, see `dpbandit.results.comparisons.epsilon_for`. `agent` is the name
-        without epsilon; it is needed where several agents are private.
+        The result has a 95 % interval, see `dpbandit.results.comparisons.epsilon_for`. `agent` is a
+        name without epsilon, which is needed if several agents are private.
         """
         return epsilon_for(self.runs, regret, agent=agent)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.
 
-        `Results.load` reads frame.parquet, which holds all numbers and certificates. The four files
-        are replaced together, see `dpbandit.base.write_folder`; other files stay.
+        `Results.load` reads frame.parquet, which has all numbers and certificates. The four files
+        are replaced together, see `dpbandit.base.write_folder`; other files in `folder` stay.
         """
         folder = Path(text_of("folder", folder))
         names = Counter(run.name for run in self.runs)
@@ -501,7 +502,7 @@ def _drawn(
 
 
 def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
-    """Return the runs and replicas in a sweep's plan; warn how many runs are not in it."""
+    """Return the runs and replicas in a sweep's plan; warn of the number of runs not in it."""
     wanted = frozenset(plan.configurations)
     planned_runs = [run for run in runs if run.key in wanted]
     if len(planned_runs) < len(runs):
@@ -514,7 +515,7 @@ def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
 
 
 def _place(run: AgentRun) -> tuple[Any, ...]:
-    """Return the sort key of a loaded run; agents without a claim come after those with one."""
+    """Return the sort key of a loaded run, by problem, agent and claim."""
     proof = run.certificate
     claims = (proof.claimed_epsilon, proof.claimed_delta)
     return (run.setup.problem, *run.place, run.name, *claims, run.key)

@@ -29,11 +29,11 @@ from dpbandit.privacy import Certificate
 from dpbandit.results.problems import Setup, identity
 from dpbandit.specs import AgentConfig
 
-_MARKS = 500
+_MARKS = 500  # about so many rounds of a run are logged
 
 
 def log_marks(horizon: int) -> Ints:
-    """Return about 500 rounds at which regret is logged, half of them even in log(t), half in t.
+    """Return about 500 rounds at which regret is logged, half equally spaced, half in log(t).
 
     >>> log_marks(6).tolist()
     [1, 2, 3, 4, 5, 6]
@@ -50,11 +50,11 @@ def _log_marks(horizon: int) -> Ints:
 
 
 EARLY_MARK = 300
-"""Round at which shipped results are logged besides the last, so that a check is quick."""
+"""Round at which shipped results are logged, so that they can be checked by a short run."""
 
 
 def early_marks(horizon: int) -> Ints:
-    """Return the marks of shipped results: round 300 and the last one.
+    """Return the rounds at which shipped results are logged, round 300 and the last one.
 
     >>> early_marks(5_000).tolist(), early_marks(100).tolist()
     ([300, 5000], [100])
@@ -63,7 +63,7 @@ def early_marks(horizon: int) -> Ints:
 
 
 def checked_marks(marks: Any) -> Ints:
-    """Return marks as an array; raise `InputError` unless they are increasing rounds >= 1."""
+    """Return rounds as an array; raise `InputError` unless they are increasing integers >= 1."""
     found = np.asarray(marks)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found):
         raise InputError(f"Expected marks={abbrev(marks)} to be rounds, such as [100, 200].")
@@ -73,7 +73,7 @@ def checked_marks(marks: Any) -> Ints:
 
 
 BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
-"""Fields of `AgentRun` whose last axis is the replicas."""
+"""Fields of `AgentRun` that are arrays whose last axis is the replicas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class AgentRun:
     setup: Setup
     name: str
     config: Mapping[str, Any]
-    """settings as plain values, see `describe`"""
+    """settings of the agent as plain values, see `describe`"""
     certificate: Certificate
     marks: Ints
     """logged rounds, (marks,)"""
@@ -97,8 +97,8 @@ class AgentRun:
     """number of rounds so far with another action than the round before, (marks, replicas)"""
     clipped: Floats
     """share of each replica's rounds with a context, datum or reward beyond the bounds of the spec,
-    to which agents clip, (replicas,); NaN if a file has none. A diagnostic of raw data: it is not
-    private, and lies outside the certificate"""
+    to which agents clip, (replicas,); NaN if a file has none. It is computed from raw data: it is
+    not private, and no certificate covers it"""
     seconds: float
     """wall-clock time of all replicas"""
     provenance: Mapping[str, str] = field(default_factory=dict)
@@ -112,11 +112,11 @@ class AgentRun:
 
     @cached_property
     def place(self) -> tuple[str, int, int]:
-        """`identity` of the problem, horizon, seed; runs of equal place met the same users."""
+        """Problem (its `identity`), horizon and seed; runs that agree in it had the same users."""
         return identity(self.setup), self.setup.horizon, self.setup.seed
 
     def only(self, which: AnyArray) -> "AgentRun":
-        """Return the run with some of its replicas, selected by a mask or by indices."""
+        """Return the run restricted to some of its replicas, selected by a mask or by indices."""
         selected: dict[str, Any] = {what: getattr(self, what)[..., which] for what in BY_REPLICA}
         measures = {name: values[which] for name, values in self.measures.items()}
         return replace(self, **selected, measures=measures)
@@ -129,7 +129,7 @@ def run_key(facts: Mapping[str, Any]) -> str:
 
 
 def merged(pieces: Sequence[AgentRun]) -> AgentRun:
-    """Join pieces of one run, sorted by replica; a replica may be in several pieces.
+    """Join pieces of one run, sorted by replica; several pieces may contain the same replica.
 
     Raises:
         InputError: the pieces were made by different programs, or differ in a shared replica.
@@ -164,9 +164,9 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
 
 
 def describe(config: AgentConfig) -> dict[str, Any]:
-    """Return a config's class, under "agent", and settings as plain values; 1 and 1.0 are equal.
+    """Return a config's class, as "agent", and its settings as plain values; 1 and 1.0 are equal.
 
-    A config that wraps another, its `agent`, is "Around(Other)", with the settings of both.
+    A config that wraps another, its setting `agent`, is "Around(Other)", with settings of both.
     """
     kind, inner = type(config), getattr(config, "agent", None)
     settings = with_floats(kind, asdict(config))
@@ -203,25 +203,25 @@ def without_epsilon(name: str) -> str:
 
 
 def restricted(name: str, runs: Iterable[AgentRun]) -> str:
-    """Append to a name, in brackets, what restricts its runs' privacy, such as "last 9"."""
+    """Append to a name, in brackets, the restrictions of its runs' privacy, such as "last 9"."""
     briefs = dict.fromkeys(run.certificate.ledger.brief for run in runs)
     words = "; ".join(filter(None, briefs))
     return f"{name} ({words})" if words else name
 
 
 def protected(run: AgentRun) -> str:
-    """Return the kind of a run's privacy: "window-DP, last W", "conditional", "DP"; "" if none."""
+    """Return the kind of a run's privacy, such as "window-DP, last 9" or "DP"; "" if none."""
     proof = run.certificate
     return "" if proof.epsilon in (0.0, inf) else proof.ledger.brief or "DP"
 
 
 def as_text(name: str) -> str:
-    """Escape dollar signs in a name for a figure, and break it into lines of 60 letters."""
+    """Escape dollar signs in a name for figures, and break it into lines of at most 60 letters."""
     return fill(name.replace("$", r"\$"), 60)
 
 
 class Slope(NamedTuple):
-    """Exponent of regret in the horizon, T^value, with its standard error."""
+    """Estimate that regret grows as T^`value` with the horizon T, with its standard error."""
 
     value: float
     se: float
@@ -231,10 +231,10 @@ class Slope(NamedTuple):
 
 
 def slope(horizons: Sequence[float], regrets: Sequence[Floats]) -> Slope:
-    """Fit log mean regret over log T on the larger half of the horizons by least squares.
+    """Fit a line to log mean regret against log T, for the larger half of the horizons.
 
-    NaN if a mean is not positive. The standard error is the jackknife's over replicas: runs with
-    one seed and several horizons meet the same users, so their errors are not independent.
+    The slope is NaN if a mean is not positive. Its standard error is a jackknife over replicas, as
+    runs with one seed and several horizons have the same users, and so dependent errors.
 
     Args:
         horizons: increasing horizons T.

@@ -1,4 +1,4 @@
-"""Warnings about runs that learned little: the measured losses, and advice that follows."""
+"""Warnings about runs that learned little, with their regret and advice derived from it."""
 
 from collections.abc import Sequence
 from math import inf
@@ -11,24 +11,24 @@ from dpbandit.results.runs import AgentRun
 from dpbandit.results.wording import losing
 
 MIN_WARNED_ROUNDS = 1000
-"""Horizon below which no run is warned about."""
+"""Smallest horizon of a run that may get a warning."""
 NO_LEARNING = 0.9
-"""Regret over that of random play above which an agent has learned almost nothing."""
+"""Ratio of regret to that of random play above which an agent has learned almost nothing."""
 WORSE_THAN_FIXED, NEGLIGIBLE = 1.5, 0.2
-"""Regret over that of the best fixed action, and over that of random play, above both of which an
-agent is warned about."""
+"""Ratios of regret to that of the best fixed action and to that of random play; a run above both
+gets a warning."""
 MAX_SMALLER_RATIO = 0.9
 """Ratio of two regrets up to which the first one counts as smaller."""
-BASELINES = ("Uniform", "BestFixed", "Centre")
+BASELINES = ("Uniform", "BestFixed", "Centre")  # names of agents that get no warning
 
 
 def shortfalls(runs: Sequence[AgentRun]) -> tuple[str, ...]:
-    """Return a warning for each run that learned little by half or by the end of its horizon.
+    """Return a warning for each run that learned little by the middle or end of its horizon.
 
     Runs are compared with random play on the same users, and with the best fixed action if it was
     run. The advice depends on the same agent without noise (epsilon infinity), if it was run, and
-    on whether regret per round falls. The model is blamed only if regret per round does not fall,
-    and the agent has no noise or loses as much without noise.
+    on whether regret per round falls. A warning says that the model may not fit only if regret per
+    round does not fall, and the agent has no noise or loses as much without noise.
     """
     several = len({run.setup.problem for run in runs}) > 1
     return tuple(sentence for run in runs if (sentence := _warning(run, runs, several)) is not None)
@@ -81,7 +81,7 @@ def _advice(run: AgentRun, runs: Sequence[AgentRun], mark: int) -> str:
 
 
 def _is_exact(other: AgentRun, run: AgentRun) -> bool:
-    """Return True if `other` is the agent of `run` on the same users, without noise."""
+    """Return True if `other` is the agent of `run` without noise, on the same users."""
     alike = other.setup == run.setup and other.certificate.epsilon == inf
     return alike and _without_target(other) == _without_target(run)
 
@@ -91,7 +91,7 @@ def _without_target(run: AgentRun) -> Any:
 
 
 def _falls(run: AgentRun, mark: int) -> bool | None:
-    """Return True if regret per round is lower in the second half up to a mark, None if unknown."""
+    """Return True if regret per round fell in the second half up to a mark, None if unknown."""
     half = int(np.searchsorted(run.marks, run.marks[mark] / 2))
     if half == mark:
         return None

@@ -1,9 +1,9 @@
 """Storage of runs in parquet files, and of sweeps in folders with a plan and audits.
 
-Columns are those of `Results.frame`, with each problem's own label whatever else is in the file.
-The metadata under "dpbandit" is JSON: problem, config, claim, ledger, seconds and provenance of
-every run, and one hash over all numbers and facts. A certificate is recomputed from the ledger when
-a file is read; certificates in files are not trusted.
+Columns are those of `Results.frame`, where a problem has the same label whatever the other runs in
+the file are. The metadata under "dpbandit" is JSON: problem, config, claim, ledger, seconds and
+provenance of every run, and one hash of all numbers and metadata. Certificates are recomputed from
+ledgers when a file is read; those in files are not trusted.
 """
 
 import json
@@ -47,21 +47,22 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-_KEY = b"dpbandit"
+_KEY = b"dpbandit"  # of our entry in a parquet file's metadata
 _FORMAT, _FORMATS = 2, (1, 2)
-"""Format that is written, and formats that are read; format 1 has a certificate around a ledger."""
-_NUMBER_COLUMNS = ("replica", "round", "regret", "reward", "switches")
+"""Format that is written, and those that are read; in format 1 the ledger is in a certificate."""
+_NUMBER_COLUMNS = ("replica", "round", "regret", "reward", "switches")  # which the hash covers
 PACKED = 1000
-"""Most blocks in a pack."""
+"""Number of blocks (files with some replicas of a run) that are joined to one file, a pack."""
 UNPACKED = 100
-"""Most small blocks that stay files of their own once a sweep is resumed or done."""
+"""Largest number of small blocks that remain single files when a sweep is resumed or finished."""
 _MAX_SMALL_BYTES = 1 << 16
-"""Largest block that is packed, and largest facts that are stored without compression."""
+"""Bytes above which a block is not packed, and above which metadata are compressed."""
 _MAX_UNZIPPED_BYTES = PACKED * _MAX_SMALL_BYTES
-"""Largest facts that are compressed, and that a reader unpacks, whatever a file claims."""
-_PACK = "pack"
+"""Largest number of bytes of metadata that are compressed, or that a reader decompresses."""
+_PACK = "pack"  # first word of the names of packs
 _MAX_REGRET = 1e60
-"""Bound of valid sums: 10^9 rounds with rewards of size 1e50, the largest, bring less."""
+"""Bound on sums of regret in a valid file, more than 10^9 rounds of rewards up to 1e50 can give."""
+# columns that have one value for each run
 _FACT_COLUMNS = ("problem", "environment", "horizon", "seed", "agent", "epsilon", "delta", "config")
 
 
@@ -70,7 +71,7 @@ class ForeignFileError(InputError):
 
 
 class CorruptFileError(InputError):
-    """A damaged file, or one with numbers other than those written."""
+    """A file that is damaged, or was changed after it was written."""
 
 
 def write_runs(path: Path, runs: Sequence[AgentRun]) -> Path:
@@ -98,7 +99,7 @@ def read_runs(path: Path) -> list[AgentRun]:
 
     Raises:
         ForeignFileError: a parquet file that dpbandit did not write, or of an unknown format.
-        CorruptFileError: no parquet file, or its content was changed.
+        CorruptFileError: the file is no parquet file, or its content was changed.
         InputError: the file does not exist or cannot be read.
     """
     import pyarrow as pa
@@ -156,7 +157,7 @@ class _Facts:
     claim: tuple[float, float]
     """claimed (epsilon, delta), or the ledger's if nothing is claimed"""
     shape: tuple[int, int]
-    """numbers of marks and replicas"""
+    """numbers of logged rounds and of replicas"""
     seconds: float
     provenance: Mapping[str, str]
     clipped: Any = None
@@ -179,14 +180,14 @@ def _runs(table: "pa.Table", every: Sequence[_Facts]) -> list[AgentRun]:
 
 
 class _Categories(NamedTuple):
-    """A column of few distinct words: an index into `names` for each row."""
+    """A column of few distinct words, as an index into `names` for each row."""
 
     codes: AnyArray
     names: list[str]
 
 
 def frame_of(runs: Sequence[AgentRun]) -> "pd.DataFrame":
-    """Return a table with a row for each run, mark and replica; columns as in `Results.frame`."""
+    """Return a table by run, logged round and replica, with the columns of `Results.frame`."""
     import pandas as pd
 
     def column(part: Any) -> Any:
@@ -200,7 +201,7 @@ def frame_of(runs: Sequence[AgentRun]) -> "pd.DataFrame":
 
 
 def _columns(runs: Sequence[AgentRun], called: Sequence[str]) -> dict[str, Any]:
-    """Return the columns of `frame_of` as arrays and `_Categories`; `called` labels each run."""
+    """Return the columns of `frame_of`; `called` are labels of the runs' problems."""
     sizes = [run.regret.size for run in runs]
 
     def repeated(values: list[Any]) -> Any:
@@ -227,7 +228,7 @@ def _columns(runs: Sequence[AgentRun], called: Sequence[str]) -> dict[str, Any]:
 
 
 def _row_values(run: AgentRun) -> dict[str, Any]:
-    """Return the values of `_FACT_COLUMNS`, equal in all rows of a run."""
+    """Return the values of the columns that are equal in all rows of a run."""
     return {
         "problem": run.setup.problem,
         "environment": run.setup.environment,
@@ -241,7 +242,7 @@ def _row_values(run: AgentRun) -> dict[str, Any]:
 
 
 def _columns_match(table: "pa.Table", runs: Sequence[AgentRun]) -> bool:
-    """Return True if each run's rows have the problem, agent and claim of its metadata."""
+    """Return True if the columns of each run's problem, agent and claim agree with its metadata."""
     sizes = [run.regret.size for run in runs]
     starts = np.cumsum([0, *sizes[:-1]])
     expected = [_row_values(run) for run in runs]
@@ -265,7 +266,7 @@ def _zipped(text: str) -> str:
 
 
 def _unzipped(text: str) -> str:
-    """Decompress the facts of runs; raise `ValueError` if they are larger than a pack's can be."""
+    """Decompress the metadata of runs; raise `ValueError` if they are too long for one pack."""
     unpacking = decompressobj()
     text_bytes = unpacking.decompress(b64decode(text, validate=True), _MAX_UNZIPPED_BYTES)
     if unpacking.unconsumed_tail:
@@ -313,12 +314,12 @@ def _facts(run: AgentRun) -> dict[str, Any]:
 
 
 def _plainly(value: Any) -> Any:
-    """Convert a value that JSON cannot hold: a NumPy number to Python's, others to their `repr`."""
+    """Convert what JSON cannot hold, NumPy's numbers to Python's, other values to their `repr`."""
     return value.item() if isinstance(value, np.generic) else repr(value)
 
 
 def _run(facts: _Facts, tables: Mapping[str, Any]) -> AgentRun:
-    """Build a run from stored facts and numbers; raise `ValueError` if no run has such numbers."""
+    """Build a run from stored metadata and columns; raise `ValueError` if values are invalid."""
     marks, R = log_marks(facts.setup.horizon), facts.shape[1]
     if facts.shape[0] < len(marks):  # logged at `early_marks`, or at the last round alone
         marks = early_marks(facts.setup.horizon) if facts.shape[0] == 2 else marks[-1:]
@@ -362,7 +363,7 @@ def _refuse(what: str, fits: object) -> None:
 
 
 def _hash(table: "pa.Table", facts: str) -> str:
-    """Return a hash of the columns of numbers, bit for bit, and of the metadata."""
+    """Return a hash of the number columns' bytes and of the metadata `facts`."""
     digest = sha256(facts.encode())
     for name in _NUMBER_COLUMNS:
         digest.update(table[name].to_numpy().tobytes())
@@ -370,24 +371,24 @@ def _hash(table: "pa.Table", facts: str) -> str:
 
 
 FORMAT = 1
-"""Format of a sweep's folder, its file names and sweep.json; sweep.json without a number has it."""
+"""Version of the format of a sweep's folder; sweep.json without a version has it."""
 
 
 def plan_file(folder: Path) -> Path:
-    """Return the path of a sweep's plan: configurations, replicas and audits of its last run."""
+    """Return the path of a sweep's plan, its configurations, replicas and audits."""
     return folder / "sweep.json"
 
 
 def block_file(folder: Path, key: str, first: int, last: int) -> Path:
-    """Return the path of the block with replicas `first` to `last` of a configuration's key."""
+    """Return the path of the file with replicas `first` to `last` of the configuration `key`."""
     return folder / "blocks" / f"{key}-{first:06d}-{last:06d}.parquet"
 
 
 def pack(files: Sequence[Path], *, rest: bool = False) -> list[Path]:
     """Join small blocks into packs of 1,000, delete the joined files, return the files that remain.
 
-    With `rest`, a last pack of fewer blocks is written, too, if they are more than 100. A killed
-    process may leave a block twice, but never loses one.
+    A block is a file with some replicas of one run. With `rest`, the last blocks form a smaller
+    pack if they are more than 100. A killed process may leave a block twice, but loses none.
     """
     blocks = [file for file in files if file.suffix == ".parquet" and not is_pack(file)]
     single = [file for file in blocks if file.stat().st_size <= _MAX_SMALL_BYTES]
@@ -417,12 +418,12 @@ def block_files(folder: Path) -> list[Path]:
 
 
 def is_pack(file: Path) -> bool:
-    """Return True if a file is a pack of many blocks, of any configurations."""
+    """Return True if a file is a pack, which joins blocks of several configurations."""
     return key_of(file) == _PACK
 
 
 def key_of(block: Path) -> str:
-    """Return the configuration's key in a block's file name; "pack" for a pack."""
+    """Return the key of the configuration in a block's file name; "pack" for a pack of blocks."""
     return block.name.partition("-")[0]
 
 
@@ -453,29 +454,30 @@ def check_format(file: Path, number: object) -> None:
         )
 
 
-_HASH = re.compile(r"[0-9a-f]{16}")
-T = TypeVar("T")
+_HASH = re.compile(r"[0-9a-f]{16}")  # key of a run or an audit
+T = TypeVar("T")  # class of a checked file's content
 
 
 class Damaged(InputError):
-    """A plan or an audit that was changed or damaged after a sweep wrote it."""
+    """The file of a plan or an audit that was changed or damaged after a sweep wrote it."""
 
 
 class Planned(NamedTuple):
-    """Plan of a sweep's last run."""
+    """Configurations, replicas and audits of a sweep when it was last run."""
 
     name: str
     configurations: tuple[str, ...]
-    """keys of the runs, in the order of the sweep's file"""
+    """keys of the configurations, in the order of the sweep's file"""
     replicas: int
-    """replicas of each configuration"""
+    """number of replicas of each configuration"""
     audits: tuple[str, ...]
     """keys of the audits"""
 
     def missing(self, begun: int, there: int) -> str:
         """Describe how many planned replicas and configurations are missing, "" if none is.
 
-        `begun` is the number of configurations with stored replicas, `there` that of the replicas.
+        `begun` is the number of configurations with stored replicas, `there` that of all stored
+        replicas.
         """
         wanted, lines = len(self.configurations), []
         if there < wanted * self.replicas:
@@ -487,7 +489,7 @@ class Planned(NamedTuple):
 
 @dataclass(frozen=True)
 class _Plan:
-    """Content of sweep.json that is read and checked."""
+    """Content of sweep.json whose fields are checked when it is read."""
 
     name: str
     configurations: tuple[str, ...]
@@ -503,7 +505,7 @@ class _Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditFile:
-    """Content of a stored audit that reports show: measurements, or the reason for none."""
+    """Content of a stored audit for reports, its measurements or the reason for having none."""
 
     agent: str
     problem: str
@@ -548,13 +550,13 @@ def read_audit(file: Path) -> AuditFile:
     """Read an audit of a sweep.
 
     Raises:
-        InputError: the file cannot be read, or its hash or a type shows that it was changed.
+        InputError: the file cannot be read, or its hash or a value's type is wrong.
     """
     return _read(file, AuditFile, "resume the sweep (--resume), which audits again", hashed=True)
 
 
 def audit_hash(key: str, document: Mapping[str, Any]) -> str:
-    """Return the hash of an audit's document and key, so that no audit can pass for another."""
+    """Return the hash of an audit's document and key, so that one cannot be taken for another."""
     return run_key({**document, "key": key})
 
 

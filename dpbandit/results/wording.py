@@ -6,12 +6,12 @@ from dpbandit.base import rounded
 
 
 class Losing(NamedTuple):
-    """Words for regret: dollars are lost, mistakes are made."""
+    """Noun and verbs for regret, since dollars are lost but mistakes are made."""
 
     noun: str
     """unit of regret in sentences, such as dollars; empty if rewards have no unit"""
     scale: float = 1.0
-    """units in a reward of 1"""
+    """number of units of `noun` in a reward of 1"""
     loses: str = "loses"
     lost: str = "lost"
     lose: str = "lose"
@@ -29,7 +29,7 @@ class Losing(NamedTuple):
         return f"{self.number(regret)} {self.noun}".rstrip()
 
 
-_WORDS_OF_UNIT = {
+_WORDS_OF_UNIT = {  # unit of rewards -> words for regret
     "reward": Losing(""),
     "loss": Losing(""),
     "right answers": Losing("mistakes", 1.0, "makes", "made", "make"),
@@ -38,5 +38,5 @@ _WORDS_OF_UNIT = {
 
 
 def losing(reward_unit: str) -> Losing:
-    """Return the words for regret in this unit."""
+    """Return the words for regret if rewards have this unit."""
     return _WORDS_OF_UNIT.get(reward_unit, Losing(reward_unit))
