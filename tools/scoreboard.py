@@ -135,7 +135,7 @@ def saved_table() -> str:
     for name, problem in problems().items():
         cells = [_score(chosen()[name, epsilon]) for epsilon in epsilons()]
         over = chosen()[name, 1.0].above_fixed
-        cells.append("it loses nothing" if over == inf else f"{_digits(over)} times its regret")
+        cells.append("best fixed loses 0" if over == inf else f"{_digits(over)} times its regret")
         lines.append(f"| {name} | {problem.capability} | {' | '.join(cells)} |")
     return "\n".join([SOURCE, *lines]) + "\n"
 
