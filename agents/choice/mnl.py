@@ -15,14 +15,14 @@ from dpbandit.privacy import no_privacy
 from dpbandit.specs.choice import AssortmentSpec, best_levels, chances, weights
 
 _FIT_GROWTH = 1.1
-"""Growth of the number of rounds from one fit to the next, so that fits are O(log T)."""
+"""Factor of the number of rounds from one fit to the next, so that there are O(log T) fits."""
 _NEWTON_STEPS = 3
-"""Newton steps of a fit, starting from the previous estimate."""
+"""Number of Newton steps of a fit, which starts at the previous estimate."""
 _WINDOW_ROUNDS = 512
-"""Largest number of rounds kept exactly; earlier rounds are a quadratic approximation."""
+"""Largest number of rounds stored exactly; earlier ones enter by a quadratic approximation."""
 _FIT_CHUNK = 1 << 18
-"""Entries of offered rows added up at once; fixed, as the order of sums must not depend on R."""
-NOT_PRIVATE = (
+"""Number of entries added up at once; fixed, as results must not depend on the replicas."""
+NOT_PRIVATE = (  # reason why MNLBandit has no guarantee
     "an epoch ends when somebody buys nothing, so the next user's set shows whether the last one "
     "bought, whatever noise is added to counts: delta >= 1 - p at every epsilon, p the chance that "
     "the next epoch's set is the same"
@@ -30,7 +30,7 @@ NOT_PRIVATE = (
 
 
 class Offer(NamedTuple):
-    """Offers to users (..., R) of at most S products, and the purchases."""
+    """Offers to users of at most S products, with D features each, and the purchases."""
 
     rows: Floats
     """features of the offered products, (..., S, D); 0 in empty places"""
@@ -41,7 +41,7 @@ class Offer(NamedTuple):
 
 
 def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats) -> Offer:
-    """Return the offers of contexts `(..., *context_shape)`, sets (..., N) and choices (...)."""
+    """Return the `Offer` of contexts `(..., *context_shape)`, sets (..., N) and choices (...)."""
     S = spec.at_most
     product = np.argsort(action == 0, axis=-1, kind="stable")[..., :S]  # offered ones first
     level = np.take_along_axis(action, product, axis=-1)
@@ -54,13 +54,13 @@ def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats
 
 
 def items_of(spec: AssortmentSpec, action: Ints) -> Bools:
-    """Return masks of items, products at prices, (..., N P), for sets (..., N)."""
+    """Return masks (..., N P) of items, N products at P prices each, for sets (..., N)."""
     chosen = action[..., None] == np.arange(1, spec.levels + 1)
     return chosen.reshape(*action.shape[:-1], -1)
 
 
 def item_bought(spec: AssortmentSpec, action: Ints, choice: Floats) -> Ints:
-    """Return the item bought, a product at a price in [0, N P), or N P for none, (...)."""
+    """Return the bought item, N products x P prices numbered from 0, or N P for none, (...)."""
     known = (choice >= 0) & (choice < spec.n_products) & (choice == np.floor(choice))
     product = np.where(known, choice, 0).astype(np.int64)
     level = np.take_along_axis(action, product[..., None], axis=-1)[..., 0]
@@ -69,7 +69,7 @@ def item_bought(spec: AssortmentSpec, action: Ints, choice: Floats) -> Ints:
 
 
 class Assortments(Agent[AssortmentSpec]):
-    """Base class of agents that offer random sets while `exploring`, then the best for v."""
+    """Base class of agents that offer random sets while `exploring`, then the best known set."""
 
     plays = AssortmentSpec
     exploring = True
@@ -84,11 +84,11 @@ class Assortments(Agent[AssortmentSpec]):
         self.random = self.spec.uniform(self.streams)
 
     def utility(self, context: Floats) -> Floats:
-        """Return the utility of every product at every price, (R, N, P)."""
+        """Return the utility of each of N products at each of P prices, (R, N, P)."""
         raise NotImplementedError
 
     def best(self, v: Floats) -> Ints:
-        """Return the sets (R, N) of the largest expected margin for weights v, by exact search."""
+        """Return the sets (R, N) with the largest expected margin for weights v = exp(utility)."""
         table = self.spec.margin_table
         return best_levels(v.reshape(-1, *table.shape), table, self.spec.at_most)[0]
 
@@ -97,7 +97,7 @@ class LikelihoodFits(Assortments):
     """Base class of agents that refit the likelihood of all choices, in memory that does not grow.
 
     Up to 512 recent rounds are stored and enter every Newton step exactly. When 512 are stored,
-    their log-likelihood is replaced by its second-order expansion at the current fit::
+    their log-likelihood is replaced by its expansion at the fit theta, with information H::
 
         m += score + H theta,  G += H          log-likelihood = m . theta - theta' G theta / 2
     """
@@ -107,7 +107,7 @@ class LikelihoodFits(Assortments):
     first_batch: Count = 30
     """rounds of random sets at the start"""
     regularization: Positive = 1.0
-    """ridge, > 0"""
+    """ridge of the likelihood, > 0"""
 
     def start(self) -> None:
         self.ledger = no_privacy("exact choices")
@@ -123,7 +123,7 @@ class LikelihoodFits(Assortments):
         self.m: Floats = np.zeros((self.R, D))
         self.theta: Floats = np.zeros((self.R, D))
         self.root = np.tile(np.eye(D) / np.sqrt(self.regularization), (self.R, 1, 1))
-        """inverse of the Cholesky factor L of H = L L', so that |x|_{H^-1} = |L^-1 x|"""
+        """inverse of the Cholesky factor of the information matrix, for widths |root x|"""
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         k, full = self.seen, self.offers.bought.shape[1]
@@ -162,7 +162,7 @@ class LikelihoodFits(Assortments):
 
 
 def derivatives_of(theta: Floats, offers: Offer) -> tuple[Floats, Floats]:
-    """Return score (R, D) and information (R, D, D) of theta, summed over n users a replica."""
+    """Return score (R, D) and information (R, D, D) at theta (R, D), summed over the offers."""
     x, there, bought = offers  # (R, S, D, n), (R, S, n), (R, n)
     p = chances(weights(np.vecmat(theta[:, None], x)), there, axis=1)
     bought_row = bought[:, None] == rows(x.shape[1])[:, None]
@@ -182,15 +182,15 @@ class MNLUCB(LikelihoodFits):
 
         1. random sets for `first_batch` users
         2. theta maximises the likelihood of all choices so far
-        3. u_j = x_j . theta + alpha |x_j|_{H^-1}, H the information so far
+        3. u_j = x_j . theta + alpha |x_j|_{H^-1}, x_j features, H the information so far
         4. offer the set (and the prices) of the largest expected margin under u, exactly
 
     Guarantee:
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. A ridge, fits only when data have grown by a tenth, by three Newton steps, and memory of
-           the last 512 users at most (`LikelihoodFits`).
+        1. A ridge, fits only when data have grown by a tenth, by three Newton steps, and at most
+           the last 512 users stored (`LikelihoodFits`).
         2. `alpha` is a number, not a confidence radius that grows with t.
 
     >>> from dpbandit import compare
@@ -223,9 +223,9 @@ class MNLTS(LikelihoodFits):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. A ridge, fits only when data have grown by a tenth, by three Newton steps, and memory of
-           the last 512 users at most (`LikelihoodFits`).
-        2. One draw a user, not the largest utilities of several; `alpha` is a number.
+        1. A ridge, fits only when data have grown by a tenth, by three Newton steps, and at most
+           the last 512 users stored (`LikelihoodFits`).
+        2. One draw for each user, not the largest utilities of several; `alpha` is a number.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/AssortmentBandit-v0", {"MNLTS": MNLTS()}, horizon=300,
@@ -249,19 +249,19 @@ class MNLBandit(Assortments):
     """Offer an optimistic set until a user buys nothing, then choose a new one.
 
     Agrawal, Avadhanula, Goyal and Zeevi, "MNL-Bandit: a dynamic learning approach to assortment
-    selection", Operations Research 2019, Algorithm 1, for products of v_j <= 1 and no contexts
-    (which it does not look at)::
+    selection", Operations Research 2019, Algorithm 1, for products with weights v_j <= 1
+    (buying nothing has 1), without contexts::
 
-        epoch l = 1, 2, ...
+        epoch l = 1, 2, ..., with v_j = 1 before the first epoch with j
           1. offer the best set A for v, exactly, until somebody buys nothing
           2. of each j in A count the purchases in the epoch; their mean over the T_j epochs with
              j, vbar_j, is unbiased for v_j
-          3. v_j = vbar_j + sqrt(C vbar_j L / T_j) + C L / T_j, L = ln(sqrt(N) l + 1); 1 before
+          3. v_j = vbar_j + sqrt(C vbar_j L / T_j) + C L / T_j, L = ln(sqrt(N) l + 1), N products
 
     Guarantee:
-        None, and no noise on counts would help. Say the next epoch's set differs from A_t with
-        probability 1 - p, whatever was counted, and let user t - 1 have bought, so that
-        A_t = A_{t-1} is in others' view. Then A_{t+1} != A_{t-1}, which user t + 1 sees, has
+        None, and no noise on counts would help. Say the next epoch's set differs from A_t, the
+        set of user t, with probability 1 - p, whatever was counted, and let user t - 1 have bought,
+        so that A_t = A_{t-1}. Then A_{t+1} != A_{t-1}, which user t + 1 sees, has
         probability 0 if user t buys and 1 - p if she does not: delta >= 1 - p at every epsilon. An
         `epsilon` is refused; `MNLCounts` has public batches in place of epochs. Noise on the END of
         an epoch is another algorithm.
@@ -276,7 +276,7 @@ class MNLBandit(Assortments):
     """
 
     confidence: Positive = 48.0
-    """confidence constant C, by default as printed; 1 learns much faster"""
+    """constant of the confidence bounds, by default as printed; 1 learns much faster"""
     epsilon: InitVar[float] = inf
     """always inf; other values are refused, because epochs are not private"""
 

@@ -1,4 +1,4 @@
-"""Private agents for sets of products: FADE for assortments, and counts."""
+"""Private agents for sets of products: a logit on fading sums, and noisy counts of purchases."""
 
 from math import sqrt
 from typing import Annotated
@@ -13,14 +13,14 @@ from dpbandit.privacy import Statistic
 from dpbandit.privacy.sales import ChoiceScores, Purchases
 
 _LEAST_EIGENVALUE = 0.3
-"""Smallest eigenvalue of G that is inverted, in units of the noise's spectral norm."""
+"""Floor on eigenvalues of the information matrix, in units of the noise's spectral norm."""
 _RELEASE_FADE = 0.8
-"""Factor of earlier releases at each new one, as they were linearised at older parameters."""
+"""Factor of the weights of earlier releases at each new one, as they used older parameters."""
 _FIRST_SCORES, _FIRST_PRICED, _FIRST_COUNTS = 5.0, 8.0, 10.0
-"""Rounds of the first batch in units of 2 sqrt(D) / mu, or 2 sqrt(N) / mu for counts. Scores with
-prices need more: an estimate that misses the slope in the price leads to useless prices."""
+"""Rounds of the first batch, in units of 2 sqrt(D) / mu for D parameters (or D items for counts).
+Prices need more rounds: an estimate without a slope in the price leads to useless prices."""
 _MIN_WEIGHT, _MAX_WEIGHT = 1e-6, 50.0
-"""Range of an optimistic weight v."""
+"""Range of the optimistic weight of an item, against the weight 1 of buying nothing."""
 
 
 class Released(Assortments):
@@ -31,15 +31,15 @@ class Released(Assortments):
     delta: float = 1e-5
     """target, in (0, 1)"""
     first_batch: Count | None = None
-    """rounds of random sets; if None, as many as the noise needs, at most a tenth of T"""
+    """rounds of random sets; if None, enough to outweigh noise, at most a tenth of the horizon"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
-    """relative growth of batches"""
+    """relative growth of a batch over the one before"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
 
     def release(self, statistic: Statistic, units: float, fade: float) -> None:
-        """Set up the fading sum of `statistic`, its ledger, and the exploration."""
+        """Set up the fading sum of `statistic`, its ledger, and random sets for the first batch."""
         releases = FadingReleases.of(self, fade=fade)
         first = releases.first(self.spec, units)
         self.sums = releases.sums(statistic, self.spec, self.streams, first)
@@ -54,13 +54,13 @@ class FadeMNL(Released):
     the first is random sets. At the parameter theta played in a batch every user adds to a fading
     sum what she contributes to a Newton step::
 
-        1. p_j = exp(x_j . theta) / (1 + sum), xbar = sum p_j x_j, nothing being a row of 0
-           H = sum p_j x_j x_j' - xbar xbar',   q = x_y - xbar + H theta
+        1. p_j = exp(x_j . theta) / (1 + sum), xbar = sum p_j x_j, over the offered rows x_j
+           H = sum p_j x_j x_j' - xbar xbar',   q = x_y - xbar + H theta,  x_y bought (or 0)
            release the sums of H and q, clipped, by a fading sum
-        2. of all releases G = sum of weight H, m = sum of weight q, weight = n / (s^2 + n / D) of
-           a release of n users and noise s, each 0.8 times as much with every later one
-        3. theta = (G + ridge)^-1 (m + ridge theta), no eigenvalue below 0.3 of the noise's norm,
-           shortened to norm `radius`
+        2. of all releases G = sum of weight H, m = sum of weight q, weight = n / (s^2 + n / D) for
+           n users and noise s in D dimensions, times 0.8 for every later release
+        3. theta = (G + ridge)^-1 (m + ridge theta), eigenvalues at least 0.3 of the noise's norm;
+           clip theta to norm `radius`
         4. offer the set (and the prices, where the agent chooses them) of the largest expected
            margin under theta, exactly
 
@@ -73,8 +73,8 @@ class FadeMNL(Released):
         (`FadingSum`). Batch ends, weights, steps and the ball see public numbers and releases only.
 
     **Limits.** The logit has to be right: if tastes differ between people, the best set may differ
-    from the best set of the fit. If products share no features (`shared=False`) there are N d
-    parameters, and D (D + 1) / 2 noisy numbers in every release.
+    from the best set of the fit. If products share no features (`shared=False`) there are D = N d
+    parameters for N products, and D (D + 1) / 2 noisy numbers in every release.
 
     >>> from dpbandit import certify
     >>> from dpbandit.envs import AssortmentBandit
@@ -85,13 +85,13 @@ class FadeMNL(Released):
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
     """weight of a user in the next release, in [0, 0.999]"""
     information_clip: Positive = 0.5
-    """largest norm h of a user's information matrix H"""
+    """norm h to which a user's information matrix H is clipped"""
     response_clip: Positive = 0.75
-    """largest norm c of a user's response vector q"""
+    """norm c to which a user's response vector q is clipped"""
     shift: Positive = 1.0
     """ridge, in units of the noise's spectral norm"""
     radius: Positive = 8.0
-    """radius of the ball to which theta is clipped, for rows of norm 1"""
+    """norm to which the parameter is clipped, for rows of norm 1"""
 
     def start(self) -> None:
         D = self.spec.row_dim
@@ -138,14 +138,14 @@ class FadeMNL(Released):
 
 
 class MNLCounts(Released):
-    """Offer the best set for optimistic weights v, from noisy counts released after each batch.
+    """Offer the best set for optimistic item weights, from noisy counts released after each batch.
 
     A design of this project, with public batches in place of the epochs of `MNLBandit`, which are
     not private. It ignores contexts::
 
         1. public batches, each 1.3 times as long as the one before, the first of random sets
-        2. at the end of one release, with noise, b_j, purchases of j, and z_j, users who were
-           offered j and bought nothing; add both to the earlier releases
+        2. at its end release with noise b_j, purchases of item j, and z_j, users who were offered
+           j and bought nothing; add both to the earlier releases
         3. v_j = b_j / z_j + `bonus` standard errors, of sampling and of noise
         4. offer the best set for v, exactly
 
@@ -163,9 +163,9 @@ class MNLCounts(Released):
     """
 
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.3
-    """relative growth of batches"""
+    """relative growth of a batch over the one before"""
     bonus: Least0 = 1.0
-    """optimism, in standard errors of v"""
+    """optimism, in standard errors of an item's weight"""
 
     def start(self) -> None:
         items = self.spec.n_products * self.spec.levels

@@ -23,18 +23,18 @@ from dpbandit.privacy.prefix_sums import Factorisation
 
 Bound: TypeAlias = Literal["kl", "ucb1", "posterior"]
 Order: TypeAlias = Literal["index", "least-examined"]
-_KL_BISECTIONS = 20
+_KL_BISECTIONS = 20  # halvings of the interval for a kl-UCB bound
 _PRIOR_SD, _OPTIMISM = 0.1, 0.5
-"""Prior standard deviation of attractions, and optimism in posterior deviations (`posterior`)."""
+"""Prior standard deviation of click rates; posterior standard deviations added as optimism."""
 
 
 def ucb1(mean: Floats, looks: Floats, t: int) -> Floats:
-    """Return the UCB1 index, mean + sqrt(1.5 ln t / looks)."""
+    """Return the UCB1 index in round t, mean + sqrt(1.5 ln t / looks)."""
     return mean + np.sqrt(1.5 * log(max(t, 2)) / looks)
 
 
 def kl_ucb(mean: Floats, looks: Floats, t: int) -> Floats:
-    """Return the largest q with looks x kl(mean, q) <= ln t + 3 ln ln t, by bisection."""
+    """Return the kl-UCB index, the largest q with looks x kl(mean, q) <= ln t + 3 ln ln t."""
     low = mean = mean.clip(0, 1)
     room = _room(looks, t)
     high = np.ones_like(mean)
@@ -51,8 +51,8 @@ def kl_ucb(mean: Floats, looks: Floats, t: int) -> Floats:
 def kl_ucb_between(mean: Floats, looks: Floats, t: int) -> tuple[Floats, Floats]:
     """Return a lower and an upper bound on `kl_ucb` in closed form.
 
-    They follow from (q - p)^2 / (q (1 - q)) >= kl(p, q) >= (q - p)^2 max(2, 1 / (2 q)), q >= p. The
-    lower one is lowered by the error of bisection, 2^-20.
+    They follow from (q - p)^2 / (q (1 - q)) >= kl(p, q) >= (q - p)^2 max(2, 1 / (2 q)), for q >= p.
+    The lower bound allows for the error of bisection in `kl_ucb`, 2^-20.
     """
     p, room = mean.clip(0, 1), _room(looks, t)
     low = (p + room / 2 + np.sqrt(room * (p * (1 - p) + room / 4))) / (1 + room)
@@ -65,9 +65,9 @@ def _room(looks: Floats, t: int) -> Floats:
 
 
 def posterior(looks: Floats, clicks: Floats, noise: float) -> Floats:
-    """Return posterior mean + half a standard deviation of every attraction, (R, N).
+    """Return every item's posterior mean click rate plus half a standard deviation, (R, N).
 
-    The prior is normal around the clicks per look of all items, with standard deviation 0.1;
+    The prior is normal around clicks divided by looks of all items, with standard deviation 0.1;
     `noise` is the standard deviation of the noise in a count.
     """
     n = np.maximum(looks, 1.0)
@@ -79,17 +79,17 @@ def posterior(looks: Floats, clicks: Floats, noise: float) -> Floats:
 
 
 class ItemCounts(Lists):
-    """Base class of agents that list the m items with the largest bounds on their click rates.
+    """Base class of agents that list the items with the largest bounds on their click rates.
 
-    Bounds "kl" and "ucb1" put items with hardly any looks first. In a cascade the order changes not
-    the reward but the looks: `"least-examined"` shows items with the fewest looks first.
+    Bounds "kl" and "ucb1" put items with hardly any looks first. In a cascade the order of a list
+    changes its looks, not its reward: order "least-examined" shows the least seen items first.
     """
 
     bound, order = "kl", "index"
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of noise in a count; items with fewer than 1 + sd looks are new."""
+        """Standard deviation of a count's noise; items with fewer looks than 1 + it are new."""
         return 0.0
 
     def start(self) -> None:
@@ -107,7 +107,7 @@ class ItemCounts(Lists):
         self.first = 2.0 + self.uniforms
         self.lists: Ints = np.empty((0, 0), np.int64)
         self.counted: Floats | None = None
-        """looks from which `lists` were made; the same object while no count has changed"""
+        """array `looks` from which `lists` were made, replaced when a count changes"""
         self.refilled: Ints = self.spec.catalogue.refilled.copy()
 
     def choose(self, u: Floats) -> Ints:
@@ -127,7 +127,7 @@ class ItemCounts(Lists):
         return lists.copy()
 
     def index(self) -> Floats:
-        """Return the score by which items are ranked, (R, N), with random tie-breaks."""
+        """Return the scores by which items are ranked, (R, N); ties are broken at random."""
         if self.bound == "posterior":
             return posterior(self.looks, self.clicks, self.noise_sd) + 1e-6 * self.uniforms
         t, width = self.round, int(self.looks.max()) + 1
@@ -151,13 +151,13 @@ class ItemCounts(Lists):
         return low
 
     def forget(self, new: Ints) -> None:
-        """Reset the counts of catalogue places with new items, a public mask (R, N)."""
+        """Reset the counts of slots of the catalogue that got new items, a public mask (R, N)."""
         self.looks = np.where(new, 0.0, self.looks)
         self.clicks = np.where(new, 0.0, self.clicks)
 
 
 class CascadeUCB(ItemCounts):
-    """Show the m items with the largest upper confidence bounds on their attraction.
+    """Show the items with the largest upper confidence bounds on their attraction.
 
     Kveton, Szepesvari, Wen and Ashkan, "Cascading bandits: learning to rank in the cascade model",
     ICML 2015, Algorithm 1: CascadeKL-UCB, with `bound="ucb1"` CascadeUCB1.
@@ -166,7 +166,7 @@ class CascadeUCB(ItemCounts):
         None: exact data reaches later lists.
 
     Differs from the paper:
-        1. Items that were never looked at come first, in random order.
+        1. Items that nobody has looked at come first, in random order.
         2. `order="least-examined"` shows the items with the fewest looks first; the order changes
            what is learned but not the reward. The default is the paper's order.
     """
@@ -189,10 +189,10 @@ class PrivateCascade(ItemCounts):
     """Cascading bandit on noisy counts of looks and clicks, for few items and many rounds.
 
     After the idea of Wang, Dong, Wang, Li and Shao, "Cascading bandit under differential privacy",
-    ICASSP 2022 (arXiv 2105.11126), whose algorithms' text could not be had: reconstructed.
+    ICASSP 2022 (arXiv 2105.11126), reconstructed, as the text of its algorithms was not available.
 
     1. Show the m items with the largest bounds on clicks / looks, by default `posterior`. With "kl"
-       and "ucb1" items with fewer than 1 + sd noisy looks count as new, sd of a count's noise.
+       and "ucb1" an item is new up to 1 + sd noisy looks, sd the noise's standard deviation.
     2. A user's looks and clicks enter running sums of all items at once (`ListCounts`).
 
     **Limits.** Every item has counts, and noise, of its own: with 200 items, T = 5,000 and epsilon
@@ -206,7 +206,7 @@ class PrivateCascade(ItemCounts):
     Differs from the paper:
         1. Reconstructed; nothing of the printed algorithm is claimed.
         2. The claim covers all of a user's items together.
-        3. "kl" and "ucb1" have no bonus for noise: it never paid.
+        3. "kl" and "ucb1" have no bonus for noise, which never reduced regret.
     """
 
     # "the list is a function of releases"
@@ -224,7 +224,7 @@ class PrivateCascade(ItemCounts):
     order: Order = "least-examined"
     """order in which a list is shown"""
     refresh_every: Count | None = None
-    """rounds from one release of all counters to the next; if None, T / 200, at most 100"""
+    """number of rounds between releases of all counters; if None, T / 200, at most 100"""
 
     @property
     def noise_sd(self) -> float:

@@ -1,4 +1,4 @@
-"""Private agents for lists: FADE for lists, and elimination of ranking policies."""
+"""Private agents for ranked lists: fading sums of clicks, and elimination of ranking policies."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -39,12 +39,12 @@ from dpbandit.privacy.clicks import (
 )
 from dpbandit.specs.lists import ListSpec
 
-_LEAST_EIGENVALUE = 1e-3
+_LEAST_EIGENVALUE = 1e-3  # floor on eigenvalues of the regression matrix that is solved
 _POSITION_WARMUP_RELEASES = 9
-"""Releases learned before positions are counted: better lists get more clicks to count."""
+"""Number of releases before clicks are counted by position, as better lists get more clicks."""
 _MIN_POSITION_WEIGHT = 0.05
-"""Least weight of a position, relative to the best position."""
-_MAX_POLICIES = 1000
+"""Smallest estimated weight of a position, relative to the position with the most clicks."""
+_MAX_POLICIES = 1000  # largest number of ranking policies
 
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
 
@@ -52,16 +52,16 @@ Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 
 class PositionWeights:
     """Private estimate of position weights, from clicks on lists in random order.
 
-    In random order every position has an item of the same mean attraction a, whatever is on the
-    list, so that n users click n chi_k a times at position k. Counts C are released once, with
-    noise; the weights are C over its largest entry, at least 0.05. Their unknown scale is absorbed
-    by theta.
+    In random order items at all positions have the same mean attraction a, so that n users click
+    n chi_k a times at position k, chi_k the share who look there. Counts are released once, with
+    noise; weights are counts divided by the largest, at least 0.05. The regression's parameter
+    absorbs their unknown scale.
 
     Args:
         spec: the public facts.
         streams: the random streams of the replicas.
         epsilon, delta: privacy target of the release for the counted users.
-        rounds: number of counted lists; if None, max(500, 80 sqrt(m) / mu), at most T / 10.
+        rounds: number of counted lists; if None, max(500, 80 sqrt(m) / mu), m positions, <= T / 10.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class PositionWeights:
         self.spend = self.counts.spend
         self.uniforms = streams.uniforms("orders of lists", m)
         self.values: Floats = np.ones((len(streams), m))
-        """position weights f, (R, m), 1 at the position with the most looks"""
+        """position weights (R, m), 1 at the position that most users look at"""
 
     @property
     def look_total(self) -> Floats:
@@ -110,7 +110,7 @@ class PositionWeights:
         return np.take_along_axis(lists, order, axis=1)
 
     def placed(self, lists: Ints) -> Ints:
-        """Return lists (R, m), given best first, with the best at the positions with most looks."""
+        """Return lists (R, m), given best first, with better items where more users look."""
         found = np.empty_like(lists)
         order = np.argsort(-self.values, axis=1, kind="stable")
         np.put_along_axis(found, order, lists, axis=1)
@@ -120,11 +120,11 @@ class PositionWeights:
 class ListFADE(Lists):
     """Show the list with the best predicted clicks, learned from private fading sums.
 
-    1. Batch 1, of max(30, 16 sqrt(d) / mu) rounds and at most T / 10: uniformly random lists. The
-       next ones are longer by `growth` each.
-    2. A user's clicks become a moment z of length at most 1 and a Gram matrix G. z has her clicks
-       minus p_k = phi_k . theta, the prediction of the last release (`ListResiduals`), or her
-       clicks (`ListClicks`).
+    1. Batch 1, of max(30, 16 sqrt(d) / mu) rounds and at most T / 10: uniformly random lists. Each
+       later batch is longer by a share `growth`.
+    2. A user's clicks, with features phi_k of item k, become a moment z of length at most 1 and a
+       Gram matrix G. z has clicks minus the predictions phi_k . theta of the last release
+       (`ListResiduals`), or clicks (`ListClicks`).
     3. At the end of a batch the sums, faded, are released with noise (`FadingSum`).
     4. Releases k, of N_k users (faded ones count less), are added up with the public weights w_k =
        N_k / (s_z^2 + N_k / d), s_z the noise of z, and forgotten by `forgetting` at each. With F
@@ -136,16 +136,16 @@ class ListFADE(Lists):
            theta = theta_0 + Q diag(l / (l^2 + V / step^2)) Q' z,      l = max(lambda, s),
 
        and from clicks, theta = Q diag(1 / max(lambda + s, s / 2)) Q' z.
-    5. Show the m items with the largest phi . theta, the largest at the position with most looks.
+    5. Show the m items with the largest phi . theta, the largest where most users look.
 
     With `positions="learned"` the weights of positions are unknown. They count as equal until,
     after nine releases or half of all, some users are shown the best m items in random order and
     their clicks are counted by position (`PositionWeights`); the released weights are used from
     then on.
 
-    Why clicks are counted and not lists: with five positions the mean over the list has the signal
-    of one position for the same sensitivity, clicked items have the signal of up to five. Why
-    residuals: the noise of G is multiplied by theta - theta_0, which becomes small, not by theta.
+    Clicks are counted, not lists, because with five positions the mean over the list has the signal
+    of one position for the same sensitivity, clicked items have the signal of up to five.
+    Residuals help because the noise of G is multiplied by theta - theta_0, which becomes small.
     If users rarely look far down a list, that noise is small, and clicks are less sensitive.
 
     Guarantee:
@@ -155,7 +155,7 @@ class ListFADE(Lists):
         enters no other mechanism.
 
     Differs from the paper:
-        It is this project's own. Limits: greedy after the first batch, without a worst-case bound.
+        It is this project's own. Limits: greedy after the first batch, no worst-case bound.
     """
 
     epsilon: float = 1.0
@@ -167,27 +167,27 @@ class ListFADE(Lists):
     weights of least squares, or the mean over the list; "auto" is residuals if a click ends the
     looking (cascade, dependent), else clicks"""
     gram_weight: Positive = 0.5
-    """weight g of the Gram matrix beside the moment; with "mean" at most sqrt(1/2)"""
+    """weight of the Gram matrix relative to the moment; with "mean" at most sqrt(1/2)"""
     shift: Positive = 1.0
-    """least eigenvalue (residuals), or ridge (clicks), in spectral norms of the Gram noise"""
+    """floor on eigenvalues (residuals) or ridge (clicks), in spectral norms of the Gram noise"""
     step: Positive = 0.25
-    """expected distance of theta from the predictions, in clicks; for residuals"""
+    """expected distance of the parameter from the one behind the predictions; for residuals"""
     fade: Chance = 0.85
     """weight of a batch in the next release, in [0, 1]"""
     growth: Growth = 0.1
-    """relative growth of batches"""
+    """relative growth of a batch over the one before"""
     first_batch: Count | None = None
     """rounds of uniform play; if None, max(30, 16 sqrt(d) / mu), at most T / 10"""
     forgetting: Chance = 0.7
     """weight of earlier releases at each new one; 0 uses the latest release alone, 1 never retries
     items that noise has ruled out, so that some runs stay stuck"""
     diversity: Least0 = 0.0
-    """penalty of an item, in clicks, for a listed item equal to it; 0 is relevance alone"""
+    """penalty in clicks of an item for similarity to a listed one; 0 ranks by relevance alone"""
     positions: Literal["told", "learned"] = "told"
     """"told" if the weights of a position-based model are public, "learned" to estimate them"""
     masks = ("public", "user")
     counting: Count | None = None
-    """rounds of shuffled lists to learn weights; if None, max(500, 80 sqrt(m) / mu), <= T / 10"""
+    """rounds of shuffled lists; if None, max(500, 80 sqrt(m) / mu) for m positions, <= T / 10"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -260,7 +260,7 @@ class ListFADE(Lists):
         return self.best(np.where(mask, self.predicted(u), -np.inf)) if self.end else random
 
     def predicted(self, u: Floats) -> Floats:
-        """Return phi . theta of all items, (R, N), for users u (R, q)."""
+        """Return the predicted scores of all items, (R, N), for users with features u (R, q)."""
         return products(self.spec, u, self.statistic.plain(self.theta))
 
     def best(self, scores: Floats) -> Ints:
@@ -285,13 +285,13 @@ class ListFADE(Lists):
             self.done += 1
 
     def gram_total(self) -> Floats:
-        """Return F, the sum of position weights, (1, 1), or (R, 1) if weights are learned."""
+        """Return the sum of position weights, (1, 1), or (R, 1) if weights are learned."""
         if self.places is None:
             return np.full((1, 1), self.statistic.gram_total)
         return self.places.look_total
 
     def add(self, F: Floats, z: Floats, G: Floats) -> None:
-        """Add a release z (R, d), G (R, d, d) to the weighted sums of step 4 and variances."""
+        """Add a release, moment z (R, d) and Gram matrix G (R, d, d), to the sums of step 4."""
         count, self.end = self.round - self.end, self.round
         fade, left, noise = self.sums.fade, self.forgetting, self.sums.stddev**2
         self.users = fade * self.users + count
@@ -306,7 +306,7 @@ class ListFADE(Lists):
         self.sampling_variance = left**2 * self.sampling_variance + weight**2 * sampling_variance
 
     def fit(self, F: Floats) -> Floats:
-        """Return theta of step 4, (R, d)."""
+        """Return the parameter theta of step 4 of the class, (R, d)."""
         noise = sqrt(self.noise) / self.gram_weight * F
         s = self.shift * sqrt(2 * self.statistic.dim) * noise
         eigenvalues, Q = np.linalg.eigh(self.gram)
@@ -322,27 +322,27 @@ class ListFADE(Lists):
 class ListExperts(Lists):
     """Follow a ranking policy drawn uniformly from those that may still be the best.
 
-    Policy j is a public direction w_j: it shows a user with tastes u the m items with the largest
-    v_i . (u * w_j), the largest at the position with most looks::
+    Policy j is a public direction w_j: it shows a user with tastes u the m items whose
+    vectors v_i have the largest v_i . (u * w_j), the largest where most users look::
 
-        all policies are active, C = 0; for batches twice as long each:
-          1. each user meets an active policy, drawn uniformly
+        all policies are active, counts C = 0; for batches, each twice as long as the last:
+          1. each user gets the list of an active policy, drawn uniformly
           2. the policy's count grows by the reward of her clicks, at most 1; all counts of the
              batch are released with noise and added to C
-          3. C_j / n_j estimates policy j's mean reward over n_j shows, with variance s_j^2, of
-             noise and of sampling; drop j if C_j / n_j + width s_j < C_i / n_i - width s_i for an i
+          3. C_j / n_j estimates policy j's mean reward over n_j lists, with variance s_j^2 (noise
+             and sampling); deactivate j if C_j / n_j + width s_j < C_i / n_i - width s_i for an i
 
-    Shows are counted exactly: they depend on coins and releases, not on data.
+    The n_j are exact: they depend on random draws and releases, not on data.
 
     Guarantee:
         (epsilon, delta)-joint DP: a user enters one batch and moves one of its counts by at most
         1, whatever the number of policies and the length of lists (`PolicyClicks`). The active
-        policies are functions of releases, the drawn policy of these and of coins, and a list of
+        policies are functions of releases, the drawn policy of these and random numbers, a list of
         the drawn policy and the current user's tastes. epsilon = inf uses exact counts.
 
     Differs from the paper:
         It is this project's own. Limits: never better than the best of its policies, and no bound
-        under drift, because dropped policies do not come back.
+        under drift, because inactive policies do not come back.
     """
 
     epsilon: float = 1.0
@@ -352,15 +352,15 @@ class ListExperts(Lists):
     n_policies: Annotated[int, lambda name, value: whole(name, value, 1, _MAX_POLICIES)] | None = (
         None
     )
-    """number P of public directions drawn uniformly at random; if None, 16"""
+    """number P of policies, whose public directions are drawn uniformly; if None, 16"""
     rankers: Sequence[Sequence[float]] | None = None
-    """directions w_j, each as long as a context; if None, random ones"""
+    """directions of the policies, each as long as a context; if None, random ones"""
     width: Least0 = 1.0
     """half the length of a confidence interval, in standard errors"""
     growth: Growth = 1.0
-    """relative growth of batches"""
+    """relative growth of a batch over the one before"""
     first_batch: Count | None = None
-    """rounds of the first batch; if None, max(40 P, 10 P / mu), at most T / 10"""
+    """rounds of the first batch; if None, max(40 P, 10 P / mu), P policies, at most T / 10"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -382,7 +382,7 @@ class ListExperts(Lists):
             w = np.array([vector("ranker", one, self.spec.dim) for one in self.rankers])
             w = np.broadcast_to(w, (self.R, *w.shape))
         self.directions = w / np.maximum(norms(w), 1e-300)
-        """directions w, (R, P, q), of norm 1 unless 0"""
+        """directions (R, P, q) of P policies, of norm 1 unless 0"""
         R, P = w.shape[:2]
         releases = FadingReleases.of(self, fade=0.0)
         first = releases.first(self.spec, units=5 * P, least=40.0 * P)

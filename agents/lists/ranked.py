@@ -15,11 +15,11 @@ from dpbandit.privacy.clicks import features, possible_clicks, tastes
 from dpbandit.specs.lists import ListSpec
 
 _WIDTHS_CHUNK = 5000
-"""Items whose widths are computed at once, few enough for the processor's cache."""
+"""Number of items whose confidence widths are computed at once, so that they fit the cache."""
 _CANDIDATES = 128
-"""Number of items with the largest means that are ranked first; others rarely reach a list."""
+"""Number of items with the largest means whose bounds are always computed; the others' rarely."""
 _RIDGE_SHARE = 1e-10
-"""Least ridge over the largest possible sum of squares, so that rounding keeps V invertible."""
+"""Smallest ridge as a share of the largest possible sum of squares, against rounding errors."""
 
 
 class Lists(Agent[ListSpec]):
@@ -48,20 +48,20 @@ class Lists(Agent[ListSpec]):
         self.learn(context, action, vectors, feedback)
 
     def choose(self, u: Floats) -> Ints:
-        """Return lists (R, m) for users with features u (R, q)."""
+        """Return lists (R, m) of m items for users with q features u, (R, q)."""
         raise NotImplementedError
 
     def choose_among(self, u: Floats, mask: Bools) -> Ints:
-        """Return lists (R, m) of available items, mask (R, N), for users with features u (R, q)."""
+        """Return lists (R, m) of available items, a mask (R, N), for users' features u (R, q)."""
         raise NotImplementedError
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Learn from users u, lists (R, m), their items' vectors (R, m, q) and clicks (R, m)."""
+        """Learn from users (R, q), lists (R, m), their items' vectors (R, m, q), clicks (R, m)."""
         raise NotImplementedError
 
 
 def products(spec: ListSpec, u: Floats, theta: Floats) -> Floats:
-    """Return phi . theta of every item, (R, N), for users u (R, q) and theta (R, 1 + q)."""
+    """Return the scores of all N items, (R, N), for users u (R, q) and parameters (R, 1 + q)."""
     theta = theta / sqrt(2)
     scores = spec.catalogue.products(tastes(u) * theta[:, 1:])
     scores += theta[:, :1]
@@ -69,9 +69,9 @@ def products(spec: ListSpec, u: Floats, theta: Floats) -> Floats:
 
 
 def best_lists(scores: Floats, model: ClickModel) -> Ints:
-    """Return the m items of the largest scores (R, N) in display order, (R, m).
+    """Return the m items with the largest scores (R, N) in the order of display, (R, m).
 
-    Ties go to the lowest item; the best item gets the position with the most looks.
+    Ties go to the lowest item; the best item gets the position that most users look at.
     """
     left, r = scores.copy(), rows(len(scores))
     lists = np.empty((len(scores), model.length), np.int64)
@@ -82,9 +82,9 @@ def best_lists(scores: Floats, model: ClickModel) -> Ints:
 
 
 def diverse_lists(scores: Floats, spec: ListSpec, weight: float) -> Ints:
-    """Return lists (R, m) chosen greedily by score - `weight` max_j v_i . v_j, j listed before i.
+    """Return lists (R, m) chosen greedily by score minus `weight` x similarity to listed items.
 
-    Weight 0 is `best_lists`.
+    Similarity is the largest product of item vectors. Weight 0 is `best_lists`.
     """
     if weight == 0:
         return best_lists(scores, spec.clicks)
@@ -101,7 +101,7 @@ def diverse_lists(scores: Floats, spec: ListSpec, weight: float) -> Ints:
 
 
 def placed(lists: Ints, model: ClickModel) -> Ints:
-    """Return lists (R, m), given best first, with the best items at positions with most looks."""
+    """Return lists (R, m), given best first, with better items where more users look."""
     if (np.diff(model.weights) <= 0).all():
         return lists
     found = np.empty_like(lists)
@@ -110,12 +110,13 @@ def placed(lists: Ints, model: ClickModel) -> Ints:
 
 
 class ClickRegression(Lists):
-    """Base class of agents that regress clicks on f phi, f the known weight of an item's position::
+    """Base class of agents that regress clicks on f phi, with features phi of user and item::
 
         V = ridge I + sum f^2 phi phi',      b = sum f click phi,      theta = V^-1 b.
 
-    For a position-based model theta is unbiased, with less variance than clicks divided by f. The
-    ridge is at least 1e-10 of the largest possible sum, so that rounding never makes V singular.
+    f is the known weight of an item's position. In a position-based model theta is unbiased, with
+    less variance than from clicks divided by f. The ridge is at least 1e-10 of the largest possible
+    sum, so that rounding never makes V singular.
     """
 
     regularization = 1.0
@@ -136,19 +137,19 @@ class ClickRegression(Lists):
         self.moment += np.vecmat(clicks, seen)
 
     def fitted(self, moment: Floats) -> Floats:
-        """Return V^-1 b for moments b (R, d)."""
+        """Return the solution V^-1 b of the regression for moments b (R, d)."""
         return np.linalg.solve(self.gram, moment[..., None])[..., 0]
 
 
 class RankedLinUCB(ClickRegression):
-    """Show the m items with the largest upper bounds phi . theta + alpha sqrt(phi' V^-1 phi).
+    """Show the items with the largest upper confidence bounds of a regression of clicks.
 
     Zong, Ni, Sung, Ke, Wen and Kveton, "Cascading bandits for large-scale recommendation problems",
     UAI 2016, CascadeLinUCB, where users follow a cascade; for the other click models the same
     regression on positions that are known to have been looked at::
 
-        1. theta, V = the regression of clicks on f phi
-        2. list the m largest bounds, the largest where most look
+        1. theta, V = the regression of clicks on f phi, f position weights, phi item features
+        2. list the m largest phi . theta + alpha sqrt(phi' V^-1 phi), the largest where most look
         3. learn from the positions that were looked at
 
     Guarantee:
@@ -162,9 +163,9 @@ class RankedLinUCB(ClickRegression):
     alpha: Least0 = 0.2
     """width of the bounds, in clicks; 0 is greedy"""
     regularization: Positive = 1.0
-    """ridge of the regression, raised to the rounding error of its sums if smaller"""
+    """ridge of the regression, raised to the rounding error of the sums if it is smaller"""
     diversity: Least0 = 0.0
-    """penalty of an item, in clicks, for a listed item equal to it; 0 is relevance alone"""
+    """penalty in clicks of an item for similarity to a listed one; 0 ranks by relevance alone"""
     masks = ("public", "user")
 
     def start(self) -> None:
@@ -185,15 +186,15 @@ class RankedLinUCB(ClickRegression):
         self.fit()
 
     def fit(self) -> None:
-        """Compute theta and the root B of V^-1 = B' B, (R, d, d), with B[1:, 0] = 0."""
+        """Compute theta, and a root B of the inverse Gram matrix, B' B, with B[1:, 0] = 0."""
         backwards = self.gram[:, ::-1, ::-1]
         self.root: Floats = np.linalg.inv(np.linalg.cholesky(backwards))[:, ::-1, ::-1]
         self.theta: Floats = np.vecmat(np.matvec(self.root, self.moment), self.root)
 
     def listed(self, u: Floats, means: Floats) -> Ints:
-        """Return the lists of the largest bounds, for means (R, N).
+        """Return the lists of the largest bounds, for means (R, N) of N items.
 
-        A width is at most the norm of B. So most items with small means are ruled out without
+        A width is at most the root's norm. So most items with small means are ruled out without
         computing their widths.
         """
         spec, N, alpha = self.spec, means.shape[1], self.alpha
@@ -219,7 +220,7 @@ class RankedLinUCB(ClickRegression):
 def widths(root: Floats, u: Floats, columns: Floats) -> Floats:
     """Return `|B phi|`, (R, n), for B (R, d, d), phi = (1, u v) / sqrt(2), v (R or 1, q, n).
 
-    Only the first entry of B's first column is used; the others are 0.
+    B = `root`, u users, v the vectors of n items. B's first column is 0 below its first entry.
     """
     root = root / sqrt(2)
     root[:, :, 1:] *= tastes(u)[:, None]
@@ -236,11 +237,11 @@ def widths(root: Floats, u: Floats, columns: Floats) -> Floats:
 
 
 class RankedLinTS(ClickRegression):
-    """Draw theta from N(V^-1 b, alpha^2 V^-1) and show the m items with the largest phi . theta.
+    """Draw the parameter of a click model from its posterior and show the items it scores highest.
 
     Zong, Ni, Sung, Ke, Wen and Kveton, "Cascading bandits for large-scale recommendation problems",
     UAI 2016, CascadeLinTS, where users follow a cascade; for the other click models it uses the
-    regression of `RankedLinUCB`.
+    regression of `RankedLinUCB`. The posterior is N(V^-1 b, alpha^2 V^-1), see `ClickRegression`.
 
     Guarantee:
         None: exact data reaches later lists.
@@ -249,7 +250,7 @@ class RankedLinTS(ClickRegression):
     alpha: Least0 = 0.2
     """width of the posterior, in clicks; 0 is greedy"""
     regularization: Positive = 1.0
-    """ridge of the regression, raised to the rounding error of its sums if smaller"""
+    """ridge of the regression, raised to the rounding error of the sums if it is smaller"""
 
     def start(self) -> None:
         super().start()
@@ -262,7 +263,7 @@ class RankedLinTS(ClickRegression):
 
 
 class RankedEpsilonGreedy(ClickRegression):
-    """Show the list of best predicted clicks; with probability `exploration` a random one.
+    """Show the list with the best predicted clicks; with probability `exploration` a random one.
 
     Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, on a regression of
     clicks.
@@ -274,7 +275,7 @@ class RankedEpsilonGreedy(ClickRegression):
     exploration: Chance = 0.05
     """probability of a random list, in [0, 1]"""
     regularization: Positive = 1.0
-    """ridge of the regression, raised to the rounding error of its sums if smaller"""
+    """ridge of the regression, raised to the rounding error of the sums if it is smaller"""
 
     def start(self) -> None:
         super().start()

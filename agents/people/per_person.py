@@ -19,35 +19,35 @@ from dpbandit.specs import gaussian
 from dpbandit.specs.people import ReturningSpec
 
 _SEARCH_STEPS = 12
-"""Largest number of agents made to find the epsilon of a round; two, unless batches depend on it"""
-_COST_TOLERANCE = 1e-8
+"""Largest number of trial agents in the search for the epsilon of one round; usually two."""
+_COST_TOLERANCE = 1e-8  # relative error of the privacy cost at which the search ends
 
 
 class PerPerson(Around[ReturningSpec]):
     """Wraps an agent for single rounds, with a budget that covers all rounds of a person.
 
-    `agent` learns from a visit if it learned from fewer than n = min(k, `told`) visits of the
-    person before, and from none within the last b slots. Otherwise, and in empty slots, it gets a
-    public null round: the first arm (or items), with NaN as context and feedback, to which
-    statistics add nothing. So its clock never stops, and the number of a person's rounds is stored
-    under her own number and reaches no other person.
+    A person has at most k visits, at least b slots apart. `agent` learns from a visit if it learned
+    from fewer than n = min(k, `told`) visits of her before, and from none within the last b slots.
+    Otherwise, and in empty slots, it gets a public null round: the first arm (or items), with NaN
+    as context and feedback, which add nothing to sums. So its clock never stops, and the number of
+    a person's rounds is stored under her own number and reaches no other person.
 
     Guarantee:
         (epsilon, delta)-joint DP for a PERSON, as `agent` claims it for a round. Replacing her
         changes at most n = min(k, `told`) rounds of `agent`, or 2 n if her visits may move to other
         slots (n rounds that she leaves, n that she takes). By group privacy n changed rounds cost
         n times the mu of one round under Gaussian noise, whatever `agent` is. Fading and prefix
-        sums over every round cost less, the more so the larger b: S(n, b) / S(1), up to twice that
-        if visits may move, depending on how long a round contributes (`for_a_person`). `agent` gets
+        sums over every round cost less, the more so the larger b, depending on how long a round
+        contributes (`for_a_person`); if visits may move, up to twice as much. `agent` gets
         the epsilon for which the total cost is the mu of the claim. An agent with noise that is not
         Gaussian is refused; a wrapper, or an agent that opens mechanisms as it goes, pays for
-        groups. With every visit learned this costs most, and is the honest baseline for
-        `PersonalFADE`, which pays for a person once, as this does with `told` = 1. Without a
-        trusted server senders are visible: visits must not move, and devices also send in empty
-        slots (`honest` is a share of slots). If visits may move, exact contexts are refused.
+        groups. With all visits learned it is the baseline of `PersonalFADE`, which
+        pays for a person once, as this does with `told` = 1. Without a trusted server it is visible
+        who sends: visits must not move, and devices also send in empty slots (`honest` is the
+        share of slots with a reliable device). If visits may move, exact contexts are refused.
 
     Raises:
-        InputError: no agent, or noise that is not Gaussian.
+        InputError: `agent` is missing, or adds noise that is not Gaussian.
 
     >>> from dpbandit import certify
     >>> from dpbandit.agents import FADE
@@ -124,7 +124,7 @@ class Turnstile:
         """number of admitted visits of every person, and the slot of the last one"""
 
     def admits(self, person: Ints) -> npt.NDArray[np.bool_]:
-        """Return the mask (R,) of persons admitted in the next slot, and record their visits."""
+        """Return the mask (R,) of replicas whose next person is admitted, and record her visits."""
         self._slot += 1
         times, last = self._admitted.of(person).T
         fresh = (times == 0) | (self._slot - last >= self._visits.separation)
@@ -137,8 +137,8 @@ class Turnstile:
 def one_round(config: Any, spec: ReturningSpec) -> Any:
     """Return `config` with the epsilon for which all rounds of a person cost the claimed epsilon.
 
-    The total cost may depend on that epsilon through the lengths of batches: the search starts at
-    group privacy, which is always enough, and takes a few steps.
+    The cost may depend on that epsilon through the lengths of batches, so it is searched, starting
+    at group privacy, which never exceeds the claim.
     """
     inner = _innermost(config)
     epsilon, delta = (getattr(inner, name, None) for name in ("epsilon", "delta"))
@@ -170,7 +170,7 @@ def one_round(config: Any, spec: ReturningSpec) -> Any:
 
 
 def _for_a_person(config: Any, ledger: Ledger, visits: Visits) -> tuple[Repeated, ...]:
-    """Return a ledger's spends for a person; a wrapper, which may skip rounds, pays for groups."""
+    """Return a ledger's costs for a person; wrappers, which may skip rounds, use group privacy."""
     if _innermost(config) is not config:
         return tuple(Repeated(part, visits.rounds) for part in ledger.spends)
     return tuple(for_a_person(part, visits) for part in ledger.spends)

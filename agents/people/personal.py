@@ -37,10 +37,10 @@ Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 
 class Personal(Agent[ReturningSpec]):
     """Base class of agents that play the arm with the best posterior mean for the current person.
 
-    Person i has theta_i ~ N(m_0, W + tastes^2 I/d) and rewards origin + x . theta_i + noise
-    N(0, 1), where origin = zeta(0) of the public link zeta, 0, or 1/2 for clicks. N(m_0, W) is the
-    law of the population's parameter, updated at releases; the exact sums of xx' and
-    (r - origin) x over all visits of a person lie in her memory. Ties are broken at random.
+    Person i has theta_i ~ N(m_0, W + tastes^2 I/d) and rewards r = origin + x . theta_i + N(0,
+    noise^2), for features x; origin is the link's value at 0, which is 0, or 1/2 for clicks.
+    N(m_0, W) is the law of the population's parameter, updated at releases. A person's memory has
+    the exact sums of xx' and (r - origin) x over her visits. Ties are broken at random.
     """
 
     plays = ReturningSpec
@@ -48,7 +48,7 @@ class Personal(Agent[ReturningSpec]):
     memories = started(PersonalMemory)
 
     def start_learner(self) -> None:
-        """Set up memories without data and the population's prior N(0, I/d)."""
+        """Set up empty memories and the prior N(0, I/d) of the population's parameter."""
         visit, R = self.spec.arms, self.R
         d = visit.dim
         self.origin = float(link_of(visit.link).mean(np.zeros(())))  # mean reward of a row of zeros
@@ -96,9 +96,9 @@ class Personal(Agent[ReturningSpec]):
 class MemoryAlone(Personal):
     """Serve each person from her own visits and a public prior alone: epsilon 0.
 
-    The baseline between random play and agents with releases: Bayes' rule for rewards
-    x . theta + noise N(0, 1), theta ~ N(0, (1 + tastes^2) I/d), on her own visits; clicks are
-    measured from 1/2.
+    It is a baseline between random play and agents with releases: Bayes' rule on her own visits,
+    for rewards x . theta + N(0, noise^2) with features x and theta ~ N(0, (1 + tastes^2) I/d);
+    clicks are counted from 1/2.
 
     Guarantee:
         0-joint DP for a person, however often she comes: there is no mechanism, hence no data of
@@ -127,8 +127,8 @@ class MixedEffects(Personal):
         A = (sum of xx' + d noise^2 I)^-1,    m_0 = A (sum of r x),
         theta_0 ~ N(m_0, A (noise^2 + tastes^2 / d)),   theta_i ~ theta_0 + N(0, tastes^2 I/d)
 
-    r is measured from the mean reward of a row of zeros, 0, or 1/2 for clicks. With `pooled` all
-    persons are served by m_0.
+    x are features of the played arms; rewards r are counted from their mean at x = 0, which is 0,
+    or 1/2 for clicks. With `pooled` all persons are served by m_0.
 
     Guarantee:
         None: exact data of all people reach everybody's actions.
@@ -167,16 +167,16 @@ class MixedEffects(Personal):
 
 
 class Directions(NamedTuple):
-    """Moments of t = <x, p>: x the best along p of K rows uniform on the sphere in R^d."""
+    """Moments of t = <x, p>, x the best along p of several points uniform on the sphere."""
 
     along: float
     """second moment of t, E[t^2]"""
     kappa: float
-    """signal of a reward's sign, E[t (2 Phi(t / s) - 1)] / E[t^2]"""
+    """signal of a reward's sign, E[t sign(r)] / E[t^2] for rewards r = t + s N(0, 1)"""
 
 
 def directions(dim: int, best_of: int, spread: float) -> Directions:
-    """Compute the moments by quadrature; `spread` is s, the standard deviation of rewards about t.
+    """Compute the moments by quadrature; `spread` is s, the standard deviation of rewards around t.
 
     >>> round(directions(10, 1, 0.5).along, 10)
     0.1
@@ -203,19 +203,18 @@ def directions(dim: int, best_of: int, spread: float) -> Directions:
 
 
 class Population:
-    """Posterior of theta_0, with prior N(0, I/d), from noisy sums of signed directions sign(r) x::
+    """Posterior of the population's theta_0, from noisy sums of signed directions sign(reward) x::
 
-        release b = sum of n_b signed directions + N(0, sigma^2 I)
+        prior N(0, I/d);  release b = sum of n_b signed directions + N(0, sigma^2 I)
         its mean  ~ n_b kappa_b E_b[xx'] theta_0
         w_b = n_b / (sigma^2 + n_b / d),   M = sum_b w_b n_b kappa_b E_b[xx']
         hat = M^-1 sum_b w_b release_b,    C = M^-2 sum_b w_b^2 (sigma^2 + n_b / d)
         W = (d I + C^-1)^-1,               m_0 = W C^-1 hat
 
-    E_b[xx'] is I/d in batch 1, which is played at random, then the moment of the best of K rows
-    along p, the direction of the m_0 in use. For directions of memories kappa_b E_b[xx'] =
-    `gains[b]` I, the value for random rows, see `gain_of`. n_b is the expected number, never a
-    count. The model assumes rows uniform on the sphere and `|theta_0|` = 1; otherwise estimates are
-    worse, but as private.
+    E_b[xx'] is I/d in batch 1, which is played at random, then that of the best of K rows along
+    the m_0 in use; kappa_b is in `Directions`. If directions of memories are summed, kappa_b
+    E_b[xx'] = `gains[b]` I, see `gain_of`. n_b is the expected number, never a count. The model
+    assumes rows uniform on the sphere and `|theta_0|` = 1; else estimates are worse, but private.
     """
 
     def __init__(
@@ -236,12 +235,12 @@ class Population:
             self._laws = [Directions(1 / dim, gain * dim) for gain in gains]
         self._batch = 0
         self._moved = np.zeros((replicas, dim, dim))
-        """matrix M, (R, d, d)"""
+        """matrix M of the class docstring, (R, d, d)"""
         self._released_sum, self._error = np.zeros((replicas, dim)), 0.0
         self.mean: Floats = np.zeros((replicas, dim))
-        """mean m_0, (R, d)"""
+        """mean of the posterior, (R, d)"""
         self.covariance: Floats = np.broadcast_to(np.eye(dim) / dim, (replicas, dim, dim)).copy()
-        """covariance W, (R, d, d)"""
+        """covariance of the posterior, (R, d, d)"""
 
     def learn(self, release: Floats) -> None:
         """Update the posterior with the release (R, d) of the next batch."""
@@ -270,8 +269,8 @@ class Population:
 def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
     """Return E <u, theta_0>, u the direction of a person's ridge estimate from `visits` visits.
 
-    A simulation with a fixed seed, `|theta_0|` = 1 and rows random on the sphere, of 4,000 people,
-    fewer for many dimensions or visits, in which u varies less.
+    It is simulated with a fixed seed for up to 4,000 people, with a population's parameter theta_0
+    of norm 1 and features uniform on the sphere.
 
     >>> gain_of(1, 10, noise=0.5, tastes=0.5) < gain_of(3, 10, noise=0.5, tastes=0.5) < 0.4
     True
@@ -292,7 +291,7 @@ def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
 
 
 def _shrunk(gram: Floats, moment: Floats, *, noise: float, tastes: float) -> Floats:
-    """Return the posterior mean (..., d), prior N(0, (1 + tastes^2) I/d), from sums of xx', r x."""
+    """Return the posterior mean (..., d) from sums of a person, prior N(0, (1 + tastes^2) I/d)."""
     d = moment.shape[-1]
     ridge = noise**2 * d / (1 + tastes**2) * np.eye(d)
     return np.asarray(np.linalg.solve(gram + ridge, moment[..., None])[..., 0])
@@ -303,8 +302,8 @@ def expected_counts(
 ) -> list[float]:
     """Return the expected number of counted visits in every batch.
 
-    A person has T / N slots, each in a batch of n slots with probability n / T; with `robin` people
-    come in turns.
+    Each of N people has T / N slots, which fall into a batch of n slots with probability n / T;
+    with `robin` people come in turn. `counted` is as in `PersonalFADE`.
 
     >>> expected_counts((10, 30), counted="visits", people=5, horizon=100, robin=False)
     [10.0, 20.0]
@@ -327,9 +326,9 @@ def expected_counts(
 
 
 _MIN_VISITS_FOR_LATEST = 10
-"""Least number of visits of a person for which memories estimate better than first visits."""
+"""Number of visits of a person from which estimates from memories beat those from first visits."""
 _MEMORY_DOUBLINGS = 9
-"""Doublings of visits, to 512, up to which `gain_of` is computed; later visits add hardly any."""
+"""Number of doublings of visits, to 512, for which `gain_of` is computed; later ones add little."""
 
 
 def expected_memories(
@@ -342,7 +341,7 @@ def expected_memories(
     noise: float,
     tastes: float,
 ) -> tuple[list[float], list[float]]:
-    """Return the expected number of people who came by each end, and their mean `gain_of`.
+    """Return how many people to expect by the end of each batch, and their mean `gain_of(visits)`.
 
     >>> world = {"people": 10, "horizon": 100, "robin": True, "noise": 0.5, "tastes": 0.5}
     >>> counts, gains = expected_memories((5, 20), dim=10, **world)
@@ -371,19 +370,19 @@ class PersonalFADE(Personal):
 
     A design of this project. Batches of a public clock, of n, 2 n, 4 n, ... slots::
 
-        in a slot    the person plays argmax_a X_a . (her posterior mean), ties at random
+        in a slot    the person plays argmax_a X_a . (her posterior mean), X_a features of arm a
                      counted="latest": the direction of the ridge estimate from her memory replaces
                      her earlier direction in a sum
                      counted="first" ("batch"): sign(r) X_a / |X_a| of her first visit (of the
-                     batch) enters a sum, r measured from the middle of its range
-                     all her visits enter her own memory: exact sums of xx' and r x, r measured
-                     from the mean reward of a row of zeros (clicks from 1/2)
-        at its end   the sum is released with N(0, (2 S / mu)^2 I), once
+                     batch) enters a sum, rewards r minus the middle of their range
+                     all her visits enter her own memory: exact sums of xx' and r x, r minus its
+                     mean at x = 0 (clicks minus 1/2), x the features of the played arm
+        at its end   the sum is released once, with N(0, (2 S / mu)^2 I), S below
                      theta_0 ~ N(m_0, W) from all releases; her prior is N(m_0, W + tastes^2 I/d)
 
-    No Gram matrix is released: with few people its noise exceeds its signal. Why the latest: the
-    direction of several visits has more signal at the same cost. Every person is in all releases
-    after her first visit, which costs sqrt(releases).
+    No Gram matrix is released: with few people its noise exceeds its signal. "latest" has more
+    signal in a direction, which summarises several visits, but every person is in all releases
+    after her first visit, at a cost of sqrt(releases).
 
     Guarantee:
         (epsilon, delta)-joint DP for a PERSON under continual observation, in the contexts, actions
@@ -399,7 +398,7 @@ class PersonalFADE(Personal):
         one whose device is not honest. Senders are visible, so this guarantee is for slots that do
         not move.
 
-    **Limits.** Directions of few visits lean towards the rows that were played. Rows of features
+    **Limits.** Directions of few visits are biased to the features that were played. Features
     should be roughly uniform on a sphere, and rewards informative in sign about the middle of their
     range; `tastes` and `noise` are public assumptions. A person is in m_0 and in her memory, hence
     counted twice, with a weight of 1/N.
@@ -415,13 +414,13 @@ class PersonalFADE(Personal):
     delta: float = 1e-5
     """target, in (0, 1)"""
     counted: Counted | None = None
-    """visits that are released; "visits" has group privacy for all visits of a person; if None,
-    "latest" for people with a memory and at least 10 visits, else "first" """
+    """visits that enter the sums, see above; all with "visits", at group privacy; if None, "latest"
+    for people with a memory and at least 10 visits, else "first" """
     trust: Literal["central", "aggregated"] = "central"
-    """data that the server sees, everything, or with "aggregated" only sums of batches"""
+    """trust model; the server sees all data, or with "aggregated" only sums of batches"""
     honest: float = 1.0
-    """fraction of slots, empty ones included, whose device adds its noise and stays, in (0, 1], or
-    with "latest" fraction of people; below 1 only with "aggregated" """
+    """fraction in (0, 1] of slots (of people, if "latest") whose device adds its noise and does not
+    fail, empty slots included; below 1 only with "aggregated" """
     memory: bool = True
     """True if each person has a memory; False plays the population's estimate for everybody"""
     first_batch: Count | None = None

@@ -1,4 +1,4 @@
-"""Prices for customers who come back: each person's own posterior, from a law of the population."""
+"""Prices for customers who come back, from each person's posterior with the population as prior."""
 
 from typing import Literal
 
@@ -24,9 +24,9 @@ from dpbandit.privacy.person_sums import PersonSum
 from dpbandit.specs.people import NOBODY, ReturningSpec
 from dpbandit.specs.rivals import TastesSpec
 
-_MAX_PARTICLES = 1 << 14
+_MAX_PARTICLES = 1 << 14  # largest number of points of a posterior
 _MIN_STRETCH, _MAX_STRETCH = 0.1, 4.0
-"""Range of the factor by which one step may scale the population's covariance."""
+"""Smallest and largest factor by which one step may scale the population's covariance."""
 
 
 class PersonalPricing(Agent[ReturningSpec]):
@@ -35,8 +35,8 @@ class PersonalPricing(Agent[ReturningSpec]):
     A design of this project. Customer i has coefficients theta_i ~ N(m, C) (`TastesSpec`), C =
     L L'. With fixed points z_1, .., z_M spread like N(0, I)::
 
-        in a slot    w_j ~ product over her visits of P(her purchase or none | theta_i = m + L z_j)
-                     her price is argmax_k margin_k sum_j w_j P(sale at price k | m + L z_j)
+        in a slot    w_j ~ product over her visits of P(her answer | theta_i = m + L z_j)
+                     her price k has the largest margin_k sum_j w_j P(sale at k | m + L z_j)
                      her first visit of the batch enters the sum of her score, clipped to norm 1,
                      sum_j w_j (z_j, (z_j z_j' - I) / 2)
         at its end   the sum is released with noise, once; divided by the expected number of people
@@ -73,11 +73,11 @@ class PersonalPricing(Agent[ReturningSpec]):
     population: Literal["learned", "survey", "guess"] = "learned"
     """source of the prior of a person"""
     memory: bool = True
-    """True if her own visits change her prices; False gives everybody the population's price"""
+    """True if a person's own visits change her prices; False prices by the population alone"""
     particles: Count = 256
-    """M, number of points of a posterior, at most 16,384"""
+    """number of points of a posterior, at most 16,384"""
     first_batch: Count | None = None
-    """slots of the first batch; if None, as many as people, up to a tenth of the horizon"""
+    """slots of the first batch; if None, the number of people, at most a tenth of the horizon"""
     growth: Growth = 0.5
     """each batch is 1 + growth times as long as the one before"""
     sums, beliefs, history = started(PersonSum), started(PersonalMemory), started(PersonalMemory)
@@ -109,7 +109,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         self.batch = 0
         self.spread()
         self.beliefs = PersonalMemory(R, people=spec.people, shape=(M + 2,))
-        """a person's log likelihoods of the M points, number of visits, and batch of the points"""
+        """a person's log likelihood of every point, number of visits, and batch of these points"""
         if self.population == "learned":
             self.release_scores()
         else:
@@ -147,7 +147,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         )
 
     def spread(self) -> None:
-        """Compute the points theta = m + L z of the current population, (R, M, D)."""
+        """Compute the coefficients of all M points for the current population, (R, M, D)."""
         self.theta: Floats = self.mean[:, None] + self.points @ self.root.transpose(0, 2, 1)
         self.held = self.visit.held(self.theta)
 
@@ -182,7 +182,7 @@ class PersonalPricing(Agent[ReturningSpec]):
             self.learn(release)
 
     def remembered(self, person: Ints) -> Floats:
-        """Return the persons' beliefs (R, M + 2), recomputed from history if points have moved."""
+        """Return the persons' `beliefs` (R, M + 2), recomputed from history if points moved."""
         belief = self.beliefs.of(person)
         moved = (belief[:, -1] != self.batch) & (person >= 0)
         belief[moved, -1] = self.batch
@@ -193,9 +193,9 @@ class PersonalPricing(Agent[ReturningSpec]):
         return belief
 
     def log_chances(self, held: Floats, visits: Floats) -> Floats:
-        """Return the log likelihood of each point at visits (n, k, dim + 1), (n, k, M).
+        """Return log likelihoods (n, k, M) of M points at k visits (n, k, dim + 1) of n persons.
 
-        `held` are the statistics of the points from `visit.held`. Empty visits give 0.
+        `held` are statistics of the points, from `visit.held`. Empty visits give 0.
         """
         did = visits[..., -1:]  # (n, k, 1)
         price = np.array(self.visit.prices)[np.maximum(np.abs(did), 1).astype(np.int64) - 1]
@@ -204,7 +204,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         return np.where(did == 0, 0.0, np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z))))
 
     def learn(self, release: Floats) -> None:
-        """Take one step of expectation maximisation with the release (R, S) of a batch."""
+        """Take one step of expectation maximisation with the released sum of scores of a batch."""
         D, count = self.mean.shape[1], self.counts[self.batch]
         self.batch += 1
         if not count:
