@@ -41,7 +41,7 @@ class Reference:
     """A mean measured by the independent program, with its settings."""
 
     agent: str
-    """Command-line id"""
+    """Id of the agent on the command line"""
     settings: Settings
     """Settings of the agent or the problem that differ from the case's own"""
     mean: float
@@ -59,25 +59,25 @@ class Case:
     environment: str
     env_kwargs: Settings
     agents: Mapping[str, Settings]
-    """Command-line id -> its settings for this problem"""
+    """Id of an agent -> its settings for this problem"""
     variants: Mapping[tuple[str, str, Any], Settings]
-    """(id, setting, value) -> settings used in place of the agent's if that value is set"""
+    """(id, setting, value) -> the agent's settings if that setting has that value"""
     references: tuple[Reference, ...]
     data_agents: tuple[str, ...]
-    """Ids of agents that observe data in place of rewards"""
+    """Ids of agents that observe each user's datum in place of a reward"""
     data_environment: str = ""
-    """Id of the environment that `data_agents` play"""
+    """Id of the environment that `data_agents` play, where they observe data"""
     measure: Literal["regret", "suboptimality"] = "regret"
-    """Measured number, the final regret, or SubOpt of the released point (see `releases`)"""
+    """Measured number, final regret or suboptimality of the released point (see `releases`)"""
     pure_noise: bool = False
-    """True if noise with pure guarantees (Laplace, K-norm, local) uses delta = 0, whatever delta is
-    set, since the references' delta is that of their Gaussian noise"""
+    """True if agents without Gaussian noise (Laplace, K-norm, local) get delta = 0 even if another
+    is set, as the delta of references is meant for Gaussian noise"""
     delta_per_user: bool = False
     """True if the default delta of private agents is 1 / horizon"""
     common: tuple[str, ...]
-    """Settings of the agent that the problem takes, too"""
+    """Names of settings that are passed to the agent and to the problem"""
     bounded: bool = False
-    """True if `least_regret` is a lower bound for this problem"""
+    """True if `experts.least_regret` is a lower bound on regret for this problem"""
 
     def __post_init__(self) -> None:
         unknown = {*self.agents, *(agent for agent, *_ in self.variants)} - set(AGENTS)
@@ -96,9 +96,9 @@ class Case:
         horizon: int = 10_000,
         rounds_an_arm: float = inf,
     ) -> AgentConfig:
-        """Return the agent's config for this problem, with `settings` on top.
+        """Return the agent's config for this problem; `settings` override those of the case.
 
-        A warm-up of the case is at most half of `rounds_an_arm`, the rounds divided by the arms.
+        The case's `warm_up` is limited to half of `rounds_an_arm`, the rounds divided by the arms.
         """
         chosen = dict(self.agents[agent])
         for (name, key, value), variant in self.variants.items():
@@ -116,7 +116,7 @@ class Case:
         return made
 
     def least(self, proof: Certificate, arguments: Settings) -> float | None:
-        """Return the least regret of any agent with this certificate, or None if it is unknown."""
+        """Return a lower bound on regret for agents with this certificate, or None without one."""
         if not self.bounded or proof.epsilon == inf:
             return 0.0 if self.bounded else None
         d = arguments["n_actions"]
@@ -125,7 +125,7 @@ class Case:
         return least_regret(d, epsilon, proof.claimed_delta, tail=tail)
 
 
-_FAMILIES: dict[str, Mapping[str, Any]] = {
+_FAMILIES: dict[str, Mapping[str, Any]] = {  # word in cases.toml -> config by id
     "contextual": CONTEXTUAL,
     "convex": CONVEX,
     "experts": EXPERTS,
@@ -138,7 +138,7 @@ def _settings_of(agent: str) -> set[str]:
 
 
 def _merged(shared: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Merge tables key by key and append lists; other values of `changes` replace those shared."""
+    """Merge two tables; `changes` extend nested tables and lists, and replace other values."""
     found = dict(shared)
     for key, value in changes.items():
         if key in shared and isinstance(value, dict):
@@ -149,7 +149,7 @@ def _merged(shared: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _case(name: str, row: dict[str, Any], references: tuple[Reference, ...]) -> Case:
-    """Make a case from its table, merged with its group's."""
+    """Make a case from its table in cases.toml, with which its group's table was merged."""
     play, without = row.pop("play"), row.pop("without", ())
     every, single = row.pop("every", {}), row.pop("agents", {})
     agents = {}
@@ -188,11 +188,11 @@ def _cases() -> dict[str, Case]:
     return found
 
 
-CASES = _cases()
+CASES = _cases()  # by name, GROUP/NAME
 
 
 _LETTERS = {"K": ("n_actions",), "d": ("dim", "n_actions"), "k": ("dim",), "T": ("horizon",)}
-"""Letter in papers -> names of arguments; the first that the problem has is meant."""
+"""Letter in papers -> names of arguments, of which it means the first that the problem has."""
 
 
 def reproduce(
@@ -212,11 +212,11 @@ def reproduce(
     n_actions for experts, which have no dim. Returns case, agent, config, horizon, replicas, seed,
     measure (regret after `horizon` rounds, or the suboptimality of the point released after
     `horizon` users), its mean and se, seconds, certified_epsilon and its notion, reference (mean
-    and se, or None), z, the distance from the reference in combined standard errors, and least, the
-    lower bound on the regret of an agent as private as this one (or None).
+    and se, or None), z, the difference from the reference in combined standard errors, and least, a
+    lower bound on the regret of agents with the same certificate (or None).
 
     Raises:
-        InputError: an unknown case, agent or setting, or any error of `compare`.
+        InputError: if the case, the agent or a setting is unknown, or for a reason of `compare`.
     """
     one_of("case", name, CASES, see="dpbandit reproduce --list")
     case = CASES[name]
@@ -256,14 +256,14 @@ def reproduce(
 
 
 def _distance(gap: float, se: float) -> float:
-    """Return gap / se, or infinity if se is 0; a gap of rounding size is 0."""
+    """Return gap divided by se, infinity if se is 0, but 0 if the gap is below 1e-9."""
     if abs(gap) < 1e-9:
         return 0.0
     return gap / se if se > 0 else inf
 
 
 def _written_out(settings: Mapping[str, Any], of_problem: Sequence[str]) -> dict[str, Any]:
-    """Return the settings with letters of `_LETTERS` replaced by the names of arguments."""
+    """Return the settings with letters of papers, see `_LETTERS`, replaced by arguments' names."""
     names = {key: key for key in settings}
     for key in settings:
         if meant := _LETTERS.get(key.removeprefix("env.")):
@@ -277,7 +277,7 @@ def _written_out(settings: Mapping[str, Any], of_problem: Sequence[str]) -> dict
 def _set_up(
     case: Case, agent: str, settings: Mapping[str, Any], horizon: int
 ) -> tuple[AgentConfig, dict[str, Any]]:
-    """Return the agent's config and the arguments of the problem."""
+    """Divide settings between agent and problem; return the config and the problem's arguments."""
     of_agent = [field.name for field in fields(AGENTS[agent])]
     problem, of_problem = _problem(case, agent), _of_problem(case, agent)
     ours, theirs = {}, dict(case.env_kwargs)
@@ -299,12 +299,12 @@ def _problem(case: Case, agent: str) -> Any:
 
 
 def _of_problem(case: Case, agent: str) -> list[str]:
-    """Return the names of the problem's arguments without the horizon."""
+    """Return the names of the problem's arguments, without `horizon`."""
     return [field.name for field in fields(_problem(case, agent)) if field.name != "horizon"]
 
 
 def _meant(owner: Any, name: str, value: Any) -> Any:
-    """Return "none" for None if the setting's default is a string, as for drift."""
+    """Return the value, or for None "none" if the setting's default is a string (`drift`)."""
     words = {field.name for field in fields(owner) if isinstance(field.default, str)}
     return "none" if value is None and name in words else value
 
@@ -312,7 +312,7 @@ def _meant(owner: Any, name: str, value: Any) -> Any:
 def _reference(
     case: Case, agent: str, config: AgentConfig, env_kwargs: Mapping[str, Any], horizon: int
 ) -> Reference | None:
-    """Return the number measured with exactly this config on exactly this problem, or None."""
+    """Return the reference with this config, problem and horizon; None if there is none."""
     for reference in case.references:
         if (reference.agent, reference.horizon) != (agent, horizon):
             continue

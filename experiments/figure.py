@@ -1,6 +1,6 @@
-"""Figures as tables, `[[figure]]` of `study.toml`: the runs of a question and how they are drawn.
+"""Schema of the tables `[[figure]]` of `study.toml`: runs of a question, and how to draw them.
 
-A function is named MODULE:FUNCTION, relative to `dpbandit.experiments`.
+Functions are named MODULE:FUNCTION, relative to `dpbandit.experiments`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,150 +38,150 @@ if TYPE_CHECKING:
 
 
 RunLines: TypeAlias = Mapping[str, Sequence[AgentRun]]
-"""Label -> runs along an axis; a single one is a baseline"""
+"""Label of a line -> its runs, one for each value of the axis; a single run is a baseline"""
 
 
 class Strict(BaseModel):
-    """A table of a TOML file that rejects unknown keys."""
+    """Table of a TOML file in which unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class LineGroup(Strict):
-    """Lines of a panel with settings of their own."""
+    """Some lines of a panel, with settings that the panel's other lines do not have."""
 
     agents: list[str]
-    """Groups of [agents], or labels of single agents"""
+    """Names of tables [agents.NAME], or labels of single agents"""
     but: list[str] = []
-    """Labels of these groups to leave out"""
+    """Labels of agents in these tables that are omitted"""
     problem: str = ""
-    """Problem of these lines; by default the panel's"""
+    """Label of the problem of these lines; by default the panel's"""
     each: dict[str, Any] = {}
     """Variable -> values; one line for each combination"""
     let: dict[str, Any] = {}
     run: str = ""
-    """Name of a run that depends on the variable of the axis; by default the label"""
+    """Format of a run's name if its agent varies along the axis; by default the label"""
     then: str = ""
-    """Label of the agent that replaces every line's at the last place of the axis"""
+    """Label of the agent that is played instead of these at the last value of the axis"""
     last: bool = False
-    """True if these lines have the last place of the axis alone"""
+    """True if these lines are played at the last value of the axis only"""
     adapt: str = ""
     """Function from (configuration, variables) to another configuration, or None to drop it"""
 
 
 class Guide(Strict):
-    """A power of the axis, drawn as a straight line that ends near a measured line's end."""
+    """A straight line on logarithmic axes, drawn beside a measured line to compare slopes."""
 
     label: str
     power: float
     through: str
-    """Label of the measured line"""
+    """Label of the measured line beside which the guide is drawn"""
     at: float = 1.0
-    """End of the guide, as a share of the measured line's last value"""
+    """Height of the guide's end, divided by the measured line's last value"""
 
 
 class Panel(Strict):
-    """Panel of a figure; keys left out are the figure's."""
+    """Panel of a figure; keys that it omits have the figure's values."""
 
     name: str = ""
-    """Panel's name in files; by default the problem's label"""
+    """Name of the panel in tables and stores; by default the problem's label"""
     title: str = ""
     """Title in the picture; by default that of [titles], or the name"""
     problem: str = ""
-    """Label of [problems]"""
+    """Label of the problem, a key of [problems]"""
     each: dict[str, Any] = {}
     """Variable -> values; one panel for each combination"""
     over: dict[str, Any] = {}
     """Variable of the axis -> its values"""
     let: dict[str, Any] = {}
-    """Variables, computed by formulas of sizes and of other variables"""
+    """Variable -> formula of sizes and of other variables that computes it"""
     lines: list[str | LineGroup] = []
-    """Groups of [agents], labels of single agents, or `LineGroup` tables"""
+    """Names of tables [agents.NAME], labels of single agents, or `LineGroup` tables"""
 
     x: str = "epsilon"
-    """T, certified epsilon, or an argument of the problem or setting of the agent"""
+    """Horizontal axis, T, epsilon, or an argument of the problem or setting of the agent"""
     value: str = "regret"
-    """Key of `VALUES`, or a function with the same arguments"""
+    """Drawn value, a key of `VALUES`, or a function with the same arguments"""
     xlabel: str = ""
     ylabel: str = "regret"
     legend: str | int = ""
-    """Title of a legend below each panel, or "beside" the last, or number of columns at the foot"""
+    """Title of a legend below each panel, "beside" for one at the side, or columns of one below"""
 
 
 class Figure(Panel):
     """A question and its picture; without lines it shows the runs of another figure's question."""
 
     file: str = ""
-    """Name of the picture; "" if a program draws it elsewhere"""
+    """Name of the picture's file; "" if a program draws it elsewhere"""
     question: str
-    """Name of the question; by default `file`"""
+    """Name of the question that the runs answer; by default `file`"""
     panels: list[Panel] = []
     replicas: str = "replicas"
-    """Name of the size with the number of replicas"""
+    """Key of [sizes] with the number of replicas"""
     cell: str = ""
-    """Value in tables; by default the figure's"""
+    """Value in tables, like `value`, which is the default"""
     every: int = 1
-    """Step between the places of the axis that tables show"""
+    """Tables have a column for every so many values of the axis"""
     exponent: str = ""
-    """Axis for which the exponent of regret is fitted, such as T, epsilon or ln d"""
+    """Variable in which an exponent of regret is fitted, such as T, epsilon or ln d"""
     exponent_format: str = ""
-    """Format of a slope `s` in the legend"""
+    """Format of the fitted exponent `s` in the legend"""
 
     heading: str = ""
     size: tuple[float, float] = (7.6, 6.0)
     """Width and height in inches"""
     rows: int = 1
     axes: Literal["loglog", "log y", "base 2"] = "loglog"
-    """Scales of the axes; "base 2" has a linear vertical axis if `most` is its upper end"""
+    """Scales of the axes; with "base 2" the vertical one is linear if `most`, its end, is given"""
     ticks: int = 1
-    """Step between the places of the horizontal axis that have a tick"""
+    """The horizontal axis has a tick at every so many of its values"""
     few_ticks: bool = False
     """True for ticks at 1, 2 and 5 of each decade of the vertical axis"""
     most: float | None = None
     linear: bool = False
     """True if the vertical axis over epsilon is linear and begins at 0"""
     outer: bool = False
-    """True if only the outer panels name their axes"""
+    """True if only the outermost panels label their axes"""
     words: dict[str, str] = {}
-    """Label of a line -> its name in the legend, if another"""
+    """Label of a line -> its name in the legend, if that differs"""
     but_last: bool = False
-    """True if lines are drawn without their last place, and lines of one place not at all"""
+    """True if lines are drawn without their last value, and lines of a single run not at all"""
     hidden: list[str] = []
     """Labels that are not drawn"""
     grey: list[str] = []
     """Labels of lines that are drawn in the style of baselines"""
     beside: str = ""
-    """Function from (lines of a panel, x) to bounds, each an `Overlay`"""
+    """Function of (lines of a panel, x) that yields bounds to draw, each an `Overlay`"""
     guide: Guide | None = None
     labels: str = ""
-    """Function from (label, runs) to the label of a line"""
+    """Function of (label, runs) that returns another label for a line"""
     program: str = ""
-    """Function of (path, figure, panes, lines by panel) that draws the picture"""
+    """Function of (path, figure, panels, lines by panel) that draws the picture instead"""
 
     @property
     def asks_for_runs(self) -> bool:
-        """True unless the lines belong to another figure of this question."""
+        """True if the figure or a panel lists lines, False if it draws another figure's runs."""
         return any(panel.lines for panel in (self, *self.panels))
 
 
 class Pane(NamedTuple):
-    """A panel at given sizes."""
+    """A panel whose sizes and variables have values."""
 
     name: str
     title: str
     table: Figure
-    """Keys of the panel, with the figure's for those it omits"""
+    """Keys of the panel, completed by those of the figure"""
     known: Mapping[str, Any]
-    """Values of sizes and variables, by name, without the axis"""
+    """Name of a size or variable -> its value, without the variable of the axis"""
     at: Mapping[str, Any]
-    """Values of sizes and variables, by name, at the last place of the axis"""
+    """Name of a size or variable -> its value at the last value of the axis"""
 
 
-_FUNCTIONS = {"sqrt": sqrt, "log": log, "log2": log2, "max": max, "min": min}
+_FUNCTIONS = {"sqrt": sqrt, "log": log, "log2": log2, "max": max, "min": min}  # of formulas
 
 
 def computed(text: Any, known: Mapping[str, Any]) -> Any:
-    """Evaluate a formula of known values, sqrt, log, log2, max, min; return what is no string.
+    """Evaluate a formula of `known` values and `_FUNCTIONS`; return other types unchanged.
 
     >>> computed("sqrt(d) / epsilon", {"d": 4, "epsilon": 0.5}), computed(3, {})
     (4.0, 3)
@@ -192,9 +192,9 @@ def computed(text: Any, known: Mapping[str, Any]) -> Any:
 
 
 def place_of(run: AgentRun, x: str) -> float:
-    """Return the position of a run on an axis.
+    """Return the value that a run has on the axis `x`.
 
-    Epsilon is the claimed epsilon; other axes are settings of the agent or arguments of its
+    The axis epsilon is the claimed epsilon; others are settings of the agent or arguments of its
     problem.
     """
     if x == "T":
@@ -206,8 +206,8 @@ def place_of(run: AgentRun, x: str) -> float:
     return float({**run.config, **run.setup.env_kwargs}[_LETTERS.get(x, x)])
 
 
-_LETTERS = {"d": "n_actions", "W": "window"}
-_XLABELS = {"T": "horizon T (rounds)", "d": "number of experts d"}
+_LETTERS = {"d": "n_actions", "W": "window"}  # axis -> argument or setting
+_XLABELS = {"T": "horizon T (rounds)", "d": "number of experts d"}  # axis -> its label
 
 
 Value: TypeAlias = Callable[[Floats, Any, AgentRun, RunLines], Floats]
@@ -230,12 +230,12 @@ VALUES: Mapping[str, Value] = {
     "% of uniform": _share,
     "excess per 1,000": _excess,
 }
-"""Name -> function of (regret, rounds, run, lines of the panel) to the drawn value; an excess is
-over the regret of the last run of the same line, on the same users"""
+"""Name -> function of (regret, rounds, run, lines of the panel) that returns the drawn value; an
+excess is the difference from the last run of the same line, on the same users"""
 
 
 def value_of(name: str, run: AgentRun, lines: RunLines) -> Floats:
-    """Compute a value of a run after its last round, (R,)."""
+    """Compute the value `name`, see `VALUES`, of a run after its last round, (R,)."""
     return _function(name)(run.regret[-1], run.setup.horizon, run, lines)
 
 
@@ -244,7 +244,7 @@ def _function(name: str) -> Value:
 
 
 def named_function(name: str) -> Any:
-    """Return MODULE:FUNCTION of `dpbandit.experiments`."""
+    """Return the function with the name MODULE:FUNCTION, relative to `dpbandit.experiments`."""
     return resolve_name(f"dpbandit.experiments.{name}")
 
 
@@ -255,7 +255,7 @@ def draw(
     found: Mapping[str, RunLines],
     exponents: Mapping[tuple[str, str], Slope],
 ) -> None:
-    """Draw lines `found` by panel; `exponents` by (panel, label) are written into the legend."""
+    """Draw the runs `found` by panel; the legend has the `exponents`, by (panel, label)."""
     titles = [pane.title for pane in panes]
     heading, rows = figure.heading.format(**panes[0].at), figure.rows
     with framed(path, titles, heading, figure.size, found, rows=rows) as grid:
@@ -283,7 +283,7 @@ def framed(
     *,
     rows: int = 1,
 ) -> "AbstractContextManager[list[Axes]]":
-    """Open panels under a heading that ends with the number of replicas."""
+    """Open the panels of a figure, below a heading that states the number of replicas."""
     run = next(iter(next(iter(found.values())).values()))[0]
     sample = f"mean of {len(run.replicas)} replicas, 95 % intervals"
     return panels(path, titles, heading=f"{heading}\n{sample}", size=size, rows=rows)
@@ -341,7 +341,7 @@ def draw_frontier(
     log: bool = False,
     overlays: Iterable[Overlay] = (),
 ) -> None:
-    """Draw agents that claim an epsilon over their certified epsilon, and others as levels.
+    """Draw private agents against their certified epsilon, and others as horizontal lines.
 
     `names` replace labels in the legend; `log` makes the vertical axis logarithmic.
     """
@@ -363,10 +363,10 @@ def draw_frontier(
 def draw_lines(
     axes: "Axes", lines: RunLines, table: Figure, names: Mapping[str, str]
 ) -> list[float]:
-    """Draw every line with its error bars; return the places of the axis.
+    """Draw all lines with error bars; return the sorted values of the axis.
 
-    A single run is drawn over its rounds if these are the axis, else as a level; baselines of
-    several runs have no error bars.
+    A single run is drawn by round if the axis is T, else as a horizontal line. Lines in
+    `table.grey` have no error bars.
     """
 
     def end(run: AgentRun) -> Floats:

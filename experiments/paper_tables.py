@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpbandit.base.tables import Table
 
 
-ALL_CHOICES = "all"
+ALL_CHOICES = "all"  # selects all rows, or all readings
 T = TypeVar("T")
 
 
@@ -35,7 +35,7 @@ class Reproduced(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request to reproduce rows of a table."""
+    """A request to reproduce some rows of a table, under some of its `readings`."""
 
     name: str
     readings: tuple[str, ...]
@@ -44,13 +44,13 @@ class Request:
     replicas: int
     seed: int
     out: Path
-    """Folder of runs; existing runs are reused"""
+    """Folder in which runs are stored and reused"""
     saved: bool
-    """True if the user named the folder, so that results are saved"""
+    """True if the user named the folder, so that results stay there"""
     drawn: bool
-    """True if the figures are drawn, which need all rows, all readings and a folder"""
+    """True if figures are drawn, which need all rows, all readings and a named folder"""
     theta: str = ""
-    """Key of `PaperTable.thetas`"""
+    """Name of the true parameter in `PaperTable.thetas`"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +60,13 @@ class PaperTable:
     name: str
     summary: str
     readings: Mapping[str, str]
-    """Name of a reading -> its description"""
+    """Name of a way to set up the paper's agents ("reading") -> its description"""
     rows: str
-    """Syntax for choosing rows"""
+    """Description of the syntax that selects rows, for messages"""
     program: str
-    """Function of a `Request` that measures the table, in `dpbandit.experiments`"""
+    """Name of the function of a `Request` that measures the table, in `dpbandit.experiments`"""
     thetas: Mapping[str, str] = field(default_factory=dict)
-    """Name -> description of the true parameter; the first is the default"""
+    """Name of a true parameter theta* -> its description; the first is the default"""
 
     def run(
         self,
@@ -78,10 +78,10 @@ class PaperTable:
         out: Path | None,
         theta: str | None = None,
     ) -> Reproduced:
-        """Measure `rows`, or all, under one reading, or all; save the results in `out`, if given.
+        """Measure the selected rows under one reading, or "all"; save results in `out`, if given.
 
         Raises:
-            InputError: an unknown reading, row or theta, a folder that cannot be written.
+            InputError: if a reading, row or theta is unknown, or a folder cannot be written.
         """
         if theta is not None and not self.thetas:
             raise InputError(
@@ -120,11 +120,11 @@ def selected(
 ) -> tuple[list[T], dict[str, list[Any]]]:
     """Parse a selection such as "1-3,5,T=4096" into rows of a table and values by key.
 
-    Without a row, or with "all", all rows are selected. A key has several values only if these are
-    `alternatives`.
+    Without a row, or with "all", all rows are selected. A key may have several values only if
+    `alternatives` is True.
 
     Raises:
-        InputError: any other text; the message has the syntax from paper_tables.toml.
+        InputError: for any other text; the message has the syntax from paper_tables.toml.
 
     >>> selected("window/table-1", "4-5,T=1024", {"4": "four", "5": "five"}, {"T": int})
     (['four', 'five'], {'T': [1024]})
@@ -154,7 +154,7 @@ def reproduced(
     tables: Iterable["Table"],
     drawings: Mapping[str, Callable[[Path], object]] = MappingProxyType({}),
 ) -> Reproduced:
-    """Write records to FILE.csv, and drawings, by name, to NAME.png."""
+    """Write records to FILE.csv and each drawing to NAME.png; return them with the tables."""
     from pandas import DataFrame  # slow to import
 
     rows = [plain(record) for record in records]
@@ -175,4 +175,4 @@ def _tables() -> Mapping[str, PaperTable]:
 
 
 TABLES = _tables()
-"""Tables of papers by name, read from paper_tables.toml"""
+"""Name -> published table, as described in paper_tables.toml"""

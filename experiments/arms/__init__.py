@@ -11,10 +11,10 @@ from dpbandit.results.plots import DASHES, Overlay
 
 
 def lower_bound(means: Iterable[float], epsilon: float) -> float:
-    """Return the least regret over log T of consistent epsilon-DP agents, as T grows.
+    """Return a lower bound on regret / log T for consistent epsilon-DP agents, as T grows.
 
-    Azize and Basu, NeurIPS 2022, Theorem 2, for rewards of 0 or 1: the sum of D / min(kl(mu, mu*),
-    6 epsilon D) over arms of gap D > 0.
+    Azize and Basu, NeurIPS 2022, Theorem 2, for rewards of 0 or 1: the sum of D / min(kl(m, m*),
+    6 epsilon D) over arms with mean m below the best mean m*, where D = m* - m.
 
     >>> round(lower_bound((0.6, 0.4), 1.0), 3), round(lower_bound((0.6, 0.4), 0.01), 2)
     (2.466, 16.67)
@@ -27,7 +27,7 @@ def lower_bound(means: Iterable[float], epsilon: float) -> float:
 
 
 def bounds(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Yield the bound over epsilon at the panel's horizon, or over T at epsilon 1."""
+    """Yield the lower bound against epsilon at the panel's horizon, or against T at epsilon 1."""
     setup = lines["Uniform"][0].setup
     means = MEANS[str(setup.env_kwargs["means"])]
     over = {

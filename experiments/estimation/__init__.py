@@ -1,11 +1,11 @@
 """Errors of DP-HDB's parameters beside Theorem 4.2 of Han et al.
 
-Han, Liang, Liang, Wang, Yao and Zhang (2022, see `DPHDB`), Theorem 4.2:
-`|theta_t - theta*|_1^2 <= C / t` for every arm that is best for some context. The problem is that
+Han, Liang, Liang, Wang, Yao and Zhang (2022, see `DPHDB`), Theorem 4.2: if theta_t is estimated by
+round t, `|theta_t - theta*|_1^2` is O(1 / t) for arms best for some context. The problem is that
 of their Section 5.4 (`contextual/p1`: 50 features, 5 of them nonzero, two arms), with rewards, or
 with clicks of probability link(<x, theta*>), `|theta*|_1 = 5`.
 
-Errors are measured within runs, at several rounds, so this is no figure of a study.
+Errors are measured at several rounds of a run, which no table of a `study.toml` describes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,12 +31,12 @@ from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import AgentRecorder, certificate_of
 
-_ERROR = "error after {}"
-_MAX_HALVINGS = 6
+_ERROR = "error after {}"  # name of a measure of runs, by round
+_MAX_HALVINGS = 6  # of the horizon
 
 
 def places(horizon: int) -> list[int]:
-    """Return the rounds at which errors are measured: the horizon, its half, its quarter, ..
+    """Return the rounds at which errors are measured: the horizon, its half, its quarter, ...
 
     >>> places(640)
     [10, 20, 40, 80, 160, 320, 640]
@@ -45,7 +45,7 @@ def places(horizon: int) -> list[int]:
 
 
 class EstimateConfiguration(Configuration):
-    """A Frank-Wolfe bandit on a generalised linear problem, with errors of its parameters."""
+    """Frank-Wolfe bandit on a generalised linear problem; runs measure its estimation errors."""
 
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
@@ -83,20 +83,20 @@ def _error(agent: object, problem: GLMBandit) -> Floats:
 
 
 def errors(run: AgentRun) -> list[Floats]:
-    """Return the errors at each of `places`, (R,) each."""
+    """Return a run's estimation errors at each round of `places`, (R,) each."""
     return [run.measures[_ERROR.format(t)] for t in places(run.setup.horizon)]
 
 
 LINKS = ("identity", "logistic", "probit")
 _SIGNALS = {"identity": 1.0, "logistic": 5.0, "probit": 5.0}
-"""Length |theta*|_1, and radius of the agents' ball"""
-_CLIPS = {"identity": 0.4, "logistic": 1.0, "probit": 1.0}
+"""Link -> length |theta*|_1, which is also the radius of the agents' domain"""
+_CLIPS = {"identity": 0.4, "logistic": 1.0, "probit": 1.0}  # link -> largest norm of a gradient
 _LONGEST, _LEAST = 2**15, 640
-_PRINTED_EXPONENT = -1.0
+_PRINTED_EXPONENT = -1.0  # of the error in the round t
 
 
 class Entry(NamedTuple):
-    """A run of an agent on a problem, under a reading."""
+    """A run of an agent for one link; `reading` is "printed", "certified" or "public"."""
 
     link: str
     reading: str
@@ -109,7 +109,7 @@ class Entry(NamedTuple):
 
     @property
     def exponent(self) -> Slope:
-        """Exponent of the error in t, over the last three doublings."""
+        """Exponent of the error in the round t, fitted over the last three doublings."""
         return slope(places(self.run.setup.horizon), errors(self.run))
 
     def record(self) -> dict[str, object]:
@@ -138,7 +138,7 @@ class Entry(NamedTuple):
 
 
 def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
-    """Return the agents of each reading by label."""
+    """Return the agents for a link by reading (printed, certified, public) and label."""
     how: dict[str, Any] = {"radius": _SIGNALS[link], "warm_up": 120}
     clip = _CLIPS[link]
 
@@ -164,7 +164,7 @@ def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
 
 
 def measure(links: Sequence[str], T: int, request: Request) -> list[Entry]:
-    """Run all agents of the readings on these links; reuse runs that exist."""
+    """Run the agents of the requested readings for these links; reuse existing runs."""
     whole("replicas", request.replicas, 2)  # there are standard errors
     lines: list[tuple[str, str, Configuration]] = []
     for link in links:
@@ -182,7 +182,7 @@ def measure(links: Sequence[str], T: int, request: Request) -> list[Entry]:
 
 
 def reproduce(request: Request) -> Reproduced:
-    """Measure the chosen links, such as "logistic,T=4096"; draw a figure if requested."""
+    """Measure errors for chosen links and a horizon, such as "logistic,T=4096"; maybe draw them."""
     every = {link: link for link in LINKS}
     links, sizes = selected(request.name, request.rows, every, {"T": int})
     (T,) = sizes.get("T", [_LONGEST])

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def news(n: int, epsilon: float) -> int:
-    """Return k = floor(ln n / epsilon) + 1; more rounds with losses add nothing to the bound."""
+    """Return floor(ln n / epsilon) + 1, as further rounds with losses leave the bound unchanged."""
     whole("n", n, 1)
     privacy_target(epsilon, 0.0)
     return floor(log(n) / epsilon) + 1
 
 
 def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None = None) -> float:
-    """Return a lower bound on the regret of any (epsilon, delta)-DP algorithm on the tail instance.
+    """Return a lower bound on regret of (epsilon, delta)-DP algorithms if one expert never errs.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in the
-    realizable regime", ICML 2023, Theorem 5, with every round counted. After zeros come k rounds of
-    losses 1 for all n experts but one, j, uniform. Then regret is at least::
+    realizable regime", ICML 2023, Theorem 5, with every round counted. First all losses are 0; in
+    the last k rounds they are 1 but for one of n experts, j, drawn uniformly. Regret is at least::
 
         sum over m = 0..k-1 of  max(0, 1 - e^(m epsilon) / n - delta c_m),
 
@@ -35,7 +35,7 @@ def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None
 
     about (ln n - 1) / epsilon.
 
-    *Proof.* At the (m+1)-st such round m losses separate the stream with good expert j from the
+    *Proof.* At the (m+1)-st such round the stream with good expert j differs in m rounds from the
     stream of zeros, on which experts are followed with probabilities q_j of sum 1. By group privacy
     j is followed with probability at most e^(m epsilon) q_j + delta c_m; an agent that follows
     another expert loses 1. The mean over j is the bound.
@@ -60,30 +60,30 @@ def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None
 
 
 FAILURE = 0.01
-"""Probability that any private agent of the study is wrongly refuted"""
+"""Probability that the study wrongly refutes any private agent, at most"""
 
 
 class Verdict(NamedTuple):
     """Mean regret of an agent beside the lower bound for its certified privacy."""
 
     judged_at: float
-    """Certified epsilon; without a certificate, the epsilon of the instance"""
+    """Certified epsilon, or without a certificate the epsilon for which losses were made"""
     mean: float
     upper: float
-    """Upper confidence limit of expected regret"""
+    """Upper confidence limit of the agent's expected regret"""
     least: float
     """Lower bound on the regret of agents with this epsilon"""
 
     @property
     def refuted(self) -> bool:
-        """True if regret below the bound refutes the claimed privacy."""
+        """True if regret is significantly below the bound, which refutes the claimed privacy."""
         return self.upper < self.least
 
 
 def verdict(run: AgentRun, statements: int) -> Verdict:
-    """Compare a run on the lower bound's instance with the bound; there are `statements` runs.
+    """Compare a run's regret with the lower bound; `statements` runs are compared in all.
 
-    Regret lies in [0, k], k the rounds with losses 1. By Hoeffding's inequality its expectation
+    Regret lies in [0, k] for k rounds with losses 1. By Hoeffding's inequality its expectation
     exceeds the mean of R replicas by k sqrt(ln(statements / `FAILURE`) / 2 R) with probability at
     most `FAILURE` / statements.
     """
@@ -108,7 +108,7 @@ def verdicts(tails: "Mapping[str, RunLines]") -> dict[str, dict[str, Verdict]]:
 def draw_switches(
     path: Path, figure: "Figure", panes: "Sequence[Pane]", found: "Mapping[str, RunLines]"
 ) -> None:
-    """Draw a histogram of switches for each panel."""
+    """Draw a histogram of the number of changes of action (switches), for each panel."""
     run = next(iter(next(iter(found.values())).values()))[0]
     heading = f"{figure.heading.format(**panes[0].at)}\n{len(run.replicas)} runs"
     with panels(path, list(found), heading=heading, size=figure.size) as row:
@@ -135,7 +135,7 @@ def draw_switches(
 def draw_tails(
     path: Path, figure: "Figure", panes: "Sequence[Pane]", found: "Mapping[str, RunLines]"
 ) -> None:
-    """Draw means, upper limits and the lower bound, one panel for each instance."""
+    """Draw agents' mean regrets, upper confidence limits and lower bounds, by panel."""
     with panels(path, list(found), heading=figure.heading, size=figure.size) as row:
         for place, (axes, rows) in enumerate(zip(row, verdicts(found).values(), strict=True)):
             for height, v in enumerate(rows.values()):

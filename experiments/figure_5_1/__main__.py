@@ -41,12 +41,12 @@ class Published(NamedTuple):
     regret: float
     """Regret after `HORIZON` rounds"""
     reading: float
-    """Largest error of the reading"""
+    """Largest error of `regret`, as it is read off a picture"""
 
 
 HORIZON = 10_000
 PUBLISHED = (Published("DP-UCB", 940, 80), Published("DP-HDB", 62, 10))
-"""Values read off the picture in the authors' public notebook, which has no numbers"""
+"""Curves read off the picture in the authors' public notebook, which has no numbers"""
 
 
 class Line(NamedTuple):
@@ -54,18 +54,18 @@ class Line(NamedTuple):
 
     label: str
     panels: str
-    """Letters of the panels"""
+    """Letters of the panels in which the line is drawn"""
     agent: str
-    """Command-line id"""
+    """Id of the agent on the command line"""
     settings: Mapping[str, Any] = {}
-    """Settings on top of the case's"""
+    """Settings that override those of the case"""
     context_order: float = inf
-    """Order of the norm in which contexts have length 1"""
+    """Order p of the l_p norm in which contexts have length 1"""
 
 
-_PRINTED = {"calibration": "paper"}
-_CLIPPED = {"residual_clip": 0.3, "radius": 0.2}
-_SMALL_BALL = {"gradient_clip": 0.4, "radius": 0.2}
+_PRINTED = {"calibration": "paper"}  # settings of agents as printed
+_CLIPPED = {"residual_clip": 0.3, "radius": 0.2}  # settings of DP-HDB with private choices
+_SMALL_BALL = {"gradient_clip": 0.4, "radius": 0.2}  # settings of DP-HDB with noisy sums
 
 LINES = {
     "uniform": Line("uniform play", "abc", "uniform"),
@@ -83,7 +83,7 @@ LINES = {
     "online-frank-wolfe": Line("online Frank-Wolfe", "ac", "online-frank-wolfe"),
     "linucb": Line("LinUCB", "c", "linucb"),
 }
-"""Lines by the names of their runs"""
+"""Name of a run -> the line of the figure that shows it"""
 
 
 def study(*, horizon: int = HORIZON, replicas: int = 50) -> Study:
@@ -95,7 +95,7 @@ def study(*, horizon: int = HORIZON, replicas: int = 50) -> Study:
 
 
 def configuration(name: str, horizon: int) -> Configuration:
-    """Return the configuration of a line."""
+    """Return the configuration of the run with this name in `LINES`."""
     line = LINES[name]
     target = {"epsilon": 1.0, "delta": 1 / horizon}
     target = {key: value for key, value in target.items() if key in CASE.agents[line.agent]}
@@ -107,10 +107,10 @@ def configuration(name: str, horizon: int) -> Configuration:
     return Configuration(setup, name, config)
 
 
-_COLORS = [COLOURS[place] for place in (0, 1, 2, 3, 4, 5, 6, 9)]
-_CERTIFIED = r"regret in the end; $\epsilon$ certified at $\delta$ = 1/T"
-_HEADINGS = {"a": "regret in the end", "b": _CERTIFIED, "c": _CERTIFIED}
-_TITLES = {
+_COLORS = [COLOURS[place] for place in (0, 1, 2, 3, 4, 5, 6, 9)]  # of agents' lines
+_CERTIFIED = r"regret in the end; $\epsilon$ certified at $\delta$ = 1/T"  # title of a legend
+_HEADINGS = {"a": "regret in the end", "b": _CERTIFIED, "c": _CERTIFIED}  # panel -> legend title
+_TITLES = {  # letter of a panel -> its title
     "a": "(a) As printed: straight lines that coincide with uniform play,\n"
     r"DP-UCB's over contexts of $\ell_\infty$ norm 1, DP-HDB's of $\ell_1$ norm 1",
     "b": "(b) As specified, with the paper's constants: neither differs from uniform play",
@@ -119,24 +119,24 @@ _TITLES = {
 
 
 class Curve(NamedTuple):
-    """A drawn line, of a run or of a printed curve."""
+    """Values of a line of the figure, measured or printed, and how it is drawn."""
 
     label: str
     marks: Ints
     values: Floats
-    """Regret, (marks, R)"""
+    """Cumulative regret at the logged rounds, (marks, R)"""
     color: Any = "black"
     dashes: Any = "solid"
     band: Band = student_band
 
     @property
     def end(self) -> float:
-        """Mean in the last round."""
+        """Mean regret after the last round."""
         return float(self.values[-1].mean())
 
 
 def draw(runs: Mapping[str, AgentRun], path: Path) -> None:
-    """Draw all panels to `path` (.png, .svg or .pdf)."""
+    """Draw Figure 5.1 with all panels to the file `path` (.png, .svg or .pdf)."""
     some = next(iter(runs.values()))
     heading = (
         "Figure 5.1, private bandits in high dimension, examined again\n"
@@ -184,7 +184,7 @@ def _curves(runs: Mapping[str, AgentRun]) -> Iterator[Curve]:
 
 
 def _styled(curves: Sequence[Curve]) -> Iterator[Curve]:
-    """Yield baselines in black, the others in different colours and dashes."""
+    """Yield the curves with styles: baselines in black, others in different colours and dashes."""
     colors, public = iter(_COLORS), iter((DASHES[3], DASHES[1]))
     for place, curve in enumerate(curves):
         if curve.label.startswith("uniform"):
@@ -196,7 +196,7 @@ def _styled(curves: Sequence[Curve]) -> Iterator[Curve]:
 
 
 def _published(marks: Ints) -> Iterator[Curve]:
-    """Yield the published straight lines, with bands of the reading error."""
+    """Yield the published straight lines, with bands of the error of reading them."""
     for (name, regret, reading), color in zip(PUBLISHED, _COLORS, strict=False):
         label = f"{name}, published (read off): {regret:.0f} ± {reading:.0f}"
         values = marks[:, None] / HORIZON * np.array([regret - reading, regret + reading])

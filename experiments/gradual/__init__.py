@@ -17,14 +17,14 @@ from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 
 SUMS = ("gradual sum", "binary tree", "BLT", "window of 64 rounds")
-"""Labels of running sums, in the order of their line styles"""
-PUBLIC = "no privacy"
+"""Labels of agents by their kind of running sum, in the order of line styles"""
+PUBLIC = "no privacy"  # label of the agent without privacy
 
 
 def claim(one: Configuration, age: int, epsilon: float) -> float | None:
-    """Return the claim with which observers until `age` rounds after a user have `epsilon`.
+    """Return the epsilon to claim so that `age` rounds after a user her loss is `epsilon`.
 
-    The claim covers observers of all rounds. None if a window ends before `age`.
+    The claim covers observers of all rounds. None if a privacy window is at most `age` rounds.
     """
     proof = certificate_of(one)
     ledger, seen = proof.ledger, proof.ledger.within(age)
@@ -37,7 +37,7 @@ def claim(one: Configuration, age: int, epsilon: float) -> float | None:
 
 
 def claiming(one: Configuration, known: Mapping[str, Any]) -> Configuration | None:
-    """Return the configuration with the epsilon of `claim`, or unchanged if it is not private."""
+    """Return the configuration with the epsilon of `claim`; a non-private one is unchanged."""
     epsilon, config = known["epsilon"], cast(Any, one.config)
     if one.name == PUBLIC:
         return one
@@ -48,7 +48,7 @@ def claiming(one: Configuration, known: Mapping[str, Any]) -> Configuration | No
 
 
 def table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
-    """Tabulate regret and epsilon at the age and at the end, for each agent, age and epsilon."""
+    """Tabulate regret, and epsilon at an age and after all rounds, by agent, age and epsilon."""
     return pd.DataFrame(
         [
             {
@@ -69,7 +69,7 @@ def table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
 
 
 def _places(pane: Pane, runs: Sequence[Any]) -> Iterator[tuple[float, Any]]:
-    """Pair each epsilon with a run; a single run is paired with every epsilon."""
+    """Yield pairs of an epsilon and its run; a single run is paired with every epsilon."""
     epsilons = pane.known["epsilons"]
     yield from zip(epsilons, runs if len(runs) > 1 else [*runs] * len(epsilons), strict=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 from dpbandit.base import InputError, not_installed, write_atomically
 
 FOLDER = Path(__file__).resolve().parent / "notebooks"
-_NAME = re.compile(r"lab_(\d\d)_\w+")
+_NAME = re.compile(r"lab_(\d\d)_\w+")  # of a lab's file
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Lab:
 
     @property
     def number(self) -> int:
-        """Number NN of the file's name."""
+        """Number of the lab, from the name of its file."""
         return int(self.path.stem.split("_")[1])
 
     @property
     def title(self) -> str:
-        """Title after the lab's number."""
+        """Title of the lab, from its heading."""
         return self._found(rf"# Lab {self.number}: (.+)")
 
     @property
@@ -46,7 +46,7 @@ class Lab:
 
     @property
     def needs(self) -> str:
-        """Labs and knowledge required."""
+        """Earlier labs and knowledge that the lab requires."""
         return self._found(r"\*\*You need\.\*\* (.+)")
 
     @property
@@ -66,7 +66,7 @@ class Lab:
 
 
 def labs() -> tuple[Lab, ...]:
-    """Return all labs, by number."""
+    """Return all labs, sorted by number."""
     return tuple(Lab(p) for p in sorted(FOLDER.glob("lab_*.py")) if _NAME.fullmatch(p.stem))
 
 
@@ -83,21 +83,21 @@ def find(number: int) -> Lab:
 
 
 _HINT = "\n\nSolutions are folded: click the three dots, or the triangle, below an exercise."
-_FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
-_DETAILS = "<details>\n<summary>{}</summary>\n\n{}\n\n</details>"
+_FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}  # metadata of folded code
+_DETAILS = "<details>\n<summary>{}</summary>\n\n{}\n\n</details>"  # folded text
 _SUMMARIES = {"hint": "Hint", "check": "Check yourself", "solution": "Solution"}
 
 
 def notebook(lab: Lab, *, solutions: bool = True) -> Any:
     """Return the lab as an `nbformat` notebook without outputs, deterministically.
 
-    1. Every run of cells tagged `solution` gets an empty code cell before it, for an attempt.
+    1. Before each sequence of cells tagged `solution` comes an empty code cell, for an attempt.
     2. Solutions are folded (code by `source_hidden` (JupyterLab) and the tag `hide-cell` (myst-nb),
        text by an HTML `details` element) or, without `solutions`, left out.
     3. Text and code tagged `hint` or `check` are folded and never left out.
     4. Cells have numbers in place of random ids.
 
-    Raises `InputError` without jupytext.
+    Raises `InputError` if jupytext is not installed.
     """
     try:
         jupytext = import_module("jupytext")
@@ -124,7 +124,7 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
 def write_or_keep(
     lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = False
 ) -> tuple[Path, str]:
-    """Write the notebook unless it exists; return its path and a sentence about it."""
+    """Write the notebook unless its file exists; return the path, and a sentence on the outcome."""
     target = folder / f"{lab.path.stem}.ipynb"
     if exists(target) and not overwrite:
         return target, f"{target} is there already and stays as it is (--overwrite starts afresh)."
@@ -168,7 +168,7 @@ def _folded(cell: Any) -> Any:
 
 
 Test = Callable[[Any], Any]
-"""Function from an answer to true if it is right"""
+"""Function of a student's answer that returns a true value if it is right"""
 
 
 def check(
@@ -180,8 +180,8 @@ def check(
 ) -> None:
     """Print whether the result called `name` in `scope` is right; never raise, whatever it is.
 
-    The first failing test prints its sentence. A test that raises, or returns no single truth
-    value, fails.
+    `right` and `further` are tests with the sentences to print if they fail; the first that fails
+    counts. A test that raises, or returns no single truth value, fails.
 
     >>> check("claim", {"claim": 13}, lambda claim: 10 < claim < 25, "It is between 10 and 25.")
     claim: right.

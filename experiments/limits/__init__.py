@@ -1,4 +1,4 @@
-"""Regret of FADE beside a yardstick with its whole budget a release, and a lower bound."""
+"""Regret of FADE, of an agent that spends the whole budget on every release, and a bound."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,16 +17,16 @@ from dpbandit.results.runs import standard_error
 
 STUDY = read("limits")
 PRIVATE, YARDSTICK = "FADE", "not private: full budget a release"
-"""Labels of lines along epsilon; the yardstick's epsilon is that of one release"""
-_RATIOS = ("FADE / full budget", "FADE / bound")
+"""Labels of lines along epsilon; for the second, epsilon is the budget of each release"""
+_RATIOS = ("FADE / full budget", "FADE / bound")  # columns of `table`
 _VACUOUS_RATIO = 10.0
-"""Smallest ratio of FADE's regret to the bound at which the bound is called vacuous"""
+"""Ratio of FADE's regret to the lower bound above which the bound is called vacuous"""
 _DOTTED = (0, (1, 1.5))
-"""Dashes of published bounds, drawn for their shape alone"""
+"""Dash pattern of published bounds, of which only the shape is drawn"""
 
 
 def table(lines: RunLines) -> pd.DataFrame:
-    """Tabulate FADE, the yardstick, the bound and their ratios, one row for each epsilon."""
+    """Tabulate regret of `PRIVATE` and `YARDSTICK`, the lower bound and ratios, by epsilon."""
     bound = bound_of(lines)
     rows = []
     for private, yardstick in zip(lines[PRIVATE], lines[YARDSTICK], strict=True):
@@ -64,14 +64,14 @@ def report(title: str, found: pd.DataFrame) -> Table:
 
 
 def bound_of(lines: RunLines) -> Callable[[float], float]:
-    """Return certified epsilon -> a lower bound on regret, on average over parameters."""
+    """Return a function of certified epsilon, a lower bound on regret averaged over theta."""
     run = lines[PRIVATE][0]
     problem, delta = GLMBandit(**run.setup.env_kwargs), run.certificate.claimed_delta
     return lambda epsilon: least_regret_for(problem, mu_of(epsilon, delta))
 
 
 def bounds(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Yield the yardstick over the epsilon of one release, and the lower bound."""
+    """Yield lines to draw against epsilon: `YARDSTICK`, by that of a release, and the bound."""
     found = table(lines)
     where, means = np.log(found["epsilon"]), found["full budget"]
     straight = (0, (5, 2))
@@ -88,7 +88,7 @@ def _named(lines: RunLines) -> Overlay:
 
 
 def shapes(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Yield published bounds, scaled to FADE's regret at its largest epsilon, and our bound."""
+    """Yield published bounds, scaled to FADE's regret at its largest epsilon, and ours."""
     run = max(lines[PRIVATE], key=lambda run: run.certificate.epsilon)
     problem = GLMBandit(**run.setup.env_kwargs)
     size = {"horizon": problem.horizon, "dim": problem.dim, "n_actions": problem.n_actions}

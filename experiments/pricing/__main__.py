@@ -25,36 +25,36 @@ from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.running.environments import problem_maker
 
 STUDY = read("pricing")
-_BASELINES = ("Uniform", "BestFixed")
+_BASELINES = ("Uniform", "BestFixed")  # names of runs that do not learn
 
 
 def best_public(results: Results) -> AgentRun:
-    """Return the run without privacy with the least mean regret; epsilon infinity counts.
+    """Return the run with claimed epsilon infinity that has the least mean regret.
 
-    The choice is made on the measured runs, so the price of privacy may be overstated.
+    As it is chosen on the measured runs themselves, the price of privacy may be overstated.
     """
     public = [run for run in results.where(epsilon=inf).runs if run.name not in _BASELINES]
     return min(public, key=lambda run: float(final(run).mean()))
 
 
 def called(run: AgentRun, results: Results) -> str:
-    """Return the name of a run; for a private agent with epsilon infinity, say so."""
+    """Return the name of a run, with "at infinity" for a private agent at epsilon infinity."""
     several = len(results.where(agent=run.name).runs) > 1
     return f"{run.name} at infinity" if several else run.name
 
 
 def lost(run: AgentRun, best: AgentRun) -> Floats:
-    """Return the reward lost per 1,000 users relative to the best public agent, (R,).
+    """Return the reward that `run` loses per 1,000 users, compared with the run `best`, (R,).
 
-    Losses are expectations over the users' answers and paired: all agents meet the same users.
+    Losses are expected values given the users' contexts, and paired, as agents meet the same users.
     """
     return 1000 * (final(run) - final(best)) / run.setup.horizon
 
 
 def lead_from(marks: Ints, regret: Floats, uniform: Floats) -> int | None:
-    """Return the first mark after which `regret` stays below `uniform`, both (marks, R), or None.
+    """Return the first logged round from which on `regret` stays below `uniform`, (marks, R) each.
 
-    Below means by two standard errors of the mean paired difference.
+    Below means by two standard errors of the mean paired difference. None if it never does.
 
     >>> ahead = np.array([[-1.0, -1.1], [2.0, 2.1], [3.0, 3.1]])
     >>> lead_from(np.array([1, 10, 100]), -ahead, np.zeros((3, 2)))
@@ -68,7 +68,7 @@ def lead_from(marks: Ints, regret: Floats, uniform: Floats) -> int | None:
 
 
 def table(results: Results) -> pd.DataFrame:
-    """Return the summary of all runs on one problem, with their losses and leads."""
+    """Tabulate runs on one problem, with reward lost and the round from which they beat uniform."""
     best, (uniform,) = best_public(results), results.where(agent="Uniform").runs
     rows: list[dict[str, Any]] = []
     for run in results.runs:
@@ -81,7 +81,7 @@ def table(results: Results) -> pd.DataFrame:
 
 
 def draw_regret(results: Results, out: Path) -> Iterator[Path]:
-    """Write regret-PROBLEM.png and lost-PROBLEM.png into `out`."""
+    """Draw regret and reward lost into regret-PROBLEM.png and lost-PROBLEM.png in `out`."""
     one, best = results.runs[0], best_public(results)
     problem, unit, name = one.setup.problem, one.setup.reward_unit, called(best, results)
     sample = f"{one.setup.horizon:,} users, mean of {len(one.replicas)} replicas, 95 % intervals"
@@ -112,7 +112,7 @@ MARKETS = {
     "ApplePricing": ("Apples", 1),
     "CameraPricing": ("Cameras", 100),
 }
-"""Problems in dollars -> title, and dollars per unit of reward"""
+"""Problem -> its title, and the dollars per unit of its reward"""
 _ROLES = {
     "certified": ("fade", "FADE"),
     "a slope for each": ("fade, interactions", "FADE, interactions"),
@@ -120,13 +120,13 @@ _ROLES = {
     "best fixed": ("BestFixed", "the best fixed price"),
     "random": ("Uniform", "random prices"),
 }
-"""Role -> name of a run, and name in the legend"""
+"""Role of a run -> its name ("" is the best without privacy), and name in the legend"""
 _PER_USERS = 1000
 """Number of customers for which dollars are stated"""
 
 
 def at_best(setup: Setup, replicas: int) -> float:
-    """Return the expected reward per round of the best action for every user."""
+    """Return the expected reward per round if every user gets the action that is best for her."""
     problem = problem_maker(setup.environment)(**setup.env_kwargs)
     problem.reset(Streams([(setup.seed, r) for r in range(replicas)]))
     anything = np.array([problem.spec.default_action] * replicas)
@@ -138,13 +138,13 @@ def at_best(setup: Setup, replicas: int) -> float:
 
 
 def roles(results: Results) -> dict[str, list[AgentRun]]:
-    """Return the runs of one problem by role in the headline."""
+    """Return the runs of one problem by their role, a key of `_ROLES`."""
     lines = {**grouped(results.runs, attrgetter("name")), "": [best_public(results)]}
     return {role: lines[name] for role, (name, _) in _ROLES.items() if name in lines}
 
 
 def dollars(run: AgentRun) -> Floats:
-    """Return the dollars lost per 1,000 users relative to the best prices, (R,)."""
+    """Return the dollars lost per 1,000 users, compared with the best prices, (R,)."""
     lost = MARKETS[run.setup.problem][1] * final(run)
     return _PER_USERS * lost / run.setup.horizon
 
@@ -223,7 +223,7 @@ def _results(lines: RunLines) -> Results:
 
 
 def report(found: pd.DataFrame, results: Results) -> Table:
-    """Format the summary of one problem for a console."""
+    """Format the result of `table` for one problem as a table of the console."""
     best = called(best_public(results), results)
     title = f"{results.runs[0].setup.problem}: lost to {best}, the best agent without privacy"
     (unit,) = set(found["unit"])

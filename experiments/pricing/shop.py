@@ -33,7 +33,7 @@ def offers() -> pd.DataFrame:
 
 @dataclass(eq=False, repr=False)
 class Shop(PricingFromLog):
-    """`PricingFromLog` on `offers`, with the bounds of the page."""
+    """`PricingFromLog` on `offers`, with the arguments of `docs/howto/shop.md`."""
 
     frame: Any = field(default_factory=offers)
     _: KW_ONLY
@@ -51,12 +51,12 @@ SHAPES: Mapping[str, Callable[[Floats, Floats, Floats], Floats]] = {
     "luxury": lambda p, u, v: 0.25 + 0.35 * np.exp(-20 * (p - 2.6 - 0.1 * v) ** 2),
     "elastic": lambda p, u, v: np.minimum(1.0, (p / (1.2 + 0.2 * u + 0.1 * v)) ** -2.2),
 }
-"""Shape -> function of (p, u, v) to P(sale) at price p to a customer (u, v) of [-1, 1]^2"""
+"""Name -> function of (p, u, v), P(sale) at price p to a customer with features u, v in [-1, 1]"""
 
 
 @dataclass(kw_only=True, eq=False)
 class Shapes(ResampledChoices):
-    """Eleven prices from 1 to 3, unit cost 0.5, nonlinear demand; context (1, u, v)/sqrt(3)."""
+    """Problem of 11 prices from 1 to 3, unit cost 0.5 and nonlinear demand, a key of `SHAPES`."""
 
     shape: str = "kinds"
     horizon: int = 20_000
