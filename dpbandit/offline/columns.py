@@ -13,14 +13,14 @@ from dpbandit.offline.tables import is_number, parsed
 from dpbandit.specs import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]
-"""Public bounds of named columns; two numbers are a range (low, high), words a list of levels."""
+"""Public bounds of named columns; two numbers are a range (low, high), texts are all levels."""
 
 
 class Features(NamedTuple):
     """Features of n rows, scaled by public bounds."""
 
     rows: Floats
-    """features (n, d), numbers clipped and scaled to [-1, 1]; levels but the first as 0 or 1"""
+    """features (n, d), numbers clipped and scaled to [-1, 1], levels one-hot without the first"""
     names: tuple[str, ...]
     """names of the features, (d,), such as "age" and "shop=B" """
     outside: dict[str, int]
@@ -36,7 +36,7 @@ class Features(NamedTuple):
 
 
 def column(table: Any, name: str) -> Any:
-    """Return the column `name` of a table, an array or a list.
+    """Return the column `name` of a table, as an array or a list.
 
     Raises:
         InputError: there is no such column, or an entry is missing.
@@ -55,7 +55,7 @@ def column(table: Any, name: str) -> Any:
 
 
 def column_with_gaps(table: Any, name: Any) -> Any:
-    """Return the column `name` of a table, an array or a list; entries may be missing."""
+    """Return the column `name` of a table, as an array or a list; entries may be missing."""
     try:
         entries = table[name] if isinstance(name, str) and name in table else None
     except (LookupError, TypeError, AttributeError):  # a mapping that lists a key it lacks
@@ -85,7 +85,7 @@ def is_missing(entry: Any) -> bool:
 
 
 def doubles(listed: Any) -> Floats:
-    """Convert entries to doubles, also texts of numbers, such as "01.50"; missing ones are NaN.
+    """Convert numbers, and texts such as "01.50", to doubles; missing entries become NaN.
 
     Raises `ValueError` if an entry is no number.
     """
@@ -99,7 +99,7 @@ def doubles(listed: Any) -> Floats:
 
 
 def first_odd(listed: Any, allowed: Sequence[float] | None = None) -> Any:
-    """Return an entry that is no number or not `allowed`, the words first; None if all are."""
+    """Return an entry that is no number or not `allowed`, a word if possible; None without any."""
     entries = listed.tolist() if hasattr(listed, "tolist") else list(listed)
     words = [entry for entry in entries if isinstance(entry, str) and not is_number(entry)]
     for entry in [*words, *entries]:
@@ -130,7 +130,7 @@ def numbers(table: Any, name: str) -> Floats:
 
 
 def answers(table: Any, name: str) -> Floats:
-    """Return a column of 0 and 1, or False and True, as floats (n,); raise for other entries."""
+    """Return a column of 0 and 1, or False and True, as floats (n,); refuse other entries."""
     listed = column(table, name)
     try:
         values = reals(listed)
@@ -143,7 +143,7 @@ def answers(table: Any, name: str) -> Floats:
 
 
 def is_range(bounds: Any) -> bool:
-    """Return True if the bounds of a column are two entries other than words."""
+    """Return True if a column's bounds are a range, two entries neither of which is a text."""
     return len(bounds) == 2 and not any(isinstance(end, str) for end in bounds)
 
 
@@ -153,7 +153,7 @@ def features(
     """Return the columns of `bounds` as features; messages name the argument `called`.
 
     Raises `InputError` if more than a share `most_outside` of rows lies outside a range, and warns
-    of fewer; with None the caller decides by the counts.
+    of a smaller share; if it is None, the counts are only returned.
     """
     limits = dict(_bounded(bounds, called))
     low, high = (np.array([ends[i] for ends in limits.values() if is_range(ends)]) for i in (0, 1))

@@ -1,25 +1,26 @@
 """Estimators of a policy's mean reward, as the mean of one term for each row of a log.
 
-From a log of finitely many arms, with w = pi(a | x) / p, q a model of the reward,
-q_pi = sum_a pi(a | x) q(x, a) and M = `clip`::
+From a log of finitely many arms, with reward r of arm a at context x, the arm's propensity p and
+weight w = pi(a | x) / p under the policy pi, q a model of the reward, q_pi = sum_a pi(a | x)
+q(x, a) and M = `clip`; "support" means that p > 0 where pi(a | x) > 0::
 
-    ips          w r                                      support
+    ips          w r                                      unbiased with support
     clipped-ips  min(w, M) r                              biased by -E[(w - M)+ r]
     snips        w r / mean(w)                            consistent
-    dm           q_pi                                     q right
-    dr           q_pi + w (r - q)                         support
+    dm           q_pi                                     unbiased if q is right
+    dr           q_pi + w (r - q)                         unbiased with support
     clipped-dr   q_pi + min(w, M) (r - q)                 biased where w > M by q's error
     sndr         q_pi + w (r - q) / mean(w)               consistent
     switch-dr    q_pi + w 1(w <= M) (r - q)               biased where w > M by q's error
-    dros         q_pi + l w / (w^2 + l) (r - q)           l = `shrinkage`; to infinity it is dr
-    mips         r P_pi(e | x) / P_log(e | x)             r depends on the arm through e alone
+    dros         q_pi + l w / (w^2 + l) (r - q)           l = `shrinkage`; dr if l is infinite
+    mips         r P_pi(e | x) / P_log(e | x)             unbiased if r depends on a's feature e
 
 ips: Horvitz and Thompson, 1952. dr: Dudik, Langford and Li, ICML 2011. snips: Swaminathan and
 Joachims, NeurIPS 2015. switch: Wang, Agarwal and Dudik, ICML 2017. dros: Su, Dimakopoulou,
 Krishnamurthy and Dudik, ICML 2020. mips: Saito and Joachims, ICML 2022.
 
-From a log of lists, the mean number of clicks. r_k is the click at position k; w_k is pi / p of
-items 1..k, of the whole list or of item k alone::
+From a log of lists, the mean number of clicks, unbiased if clicks are as the right column says. r_k
+is the click at position k of m, w_k is pi / p of items 1..k, q_k is a model of clicks::
 
     ips              w_m sum_k r_k                              always
     independent-ips  sum_k r_k pi(a_k at k) / p(a_k at k)       r_k depends on item k alone
@@ -30,15 +31,15 @@ Li et al., KDD 2018 (independent); McInerney et al., KDD 2020 (interaction); Kiy
 2022 (cascade-dr). In cascade-dr q_k may model the click at position k or all clicks from k on:
 given the items above, the second term of position k has the mean of w_k q_k(a_k) either way.
 
-From a log of prices drawn from a density, with k = K((pi(x) - b) / h) / (h p), K a kernel and h a
-bandwidth in dollars::
+From a log of prices b drawn from a density p, with weight k = K((pi(x) - b) / h) / (h p), K a
+kernel and h a bandwidth in dollars::
 
     ips     k r                                    bias of order h^2
     snips   k r / mean(k)                          the same
-    dr      q(x, pi(x)) + k (r - q(x, b))          bias of order h^2 of what q misses
+    dr      q(x, pi(x)) + k (r - q(x, b))          bias of order h^2, in the error of q alone
 
-Kallus and Zhou, "Policy evaluation and optimization with continuous treatments", AISTATS 2018. A
-policy that draws its price is the mean over its draws.
+Kallus and Zhou, "Policy evaluation and optimization with continuous treatments", AISTATS 2018. If a
+policy draws its price, terms are means over its draws.
 """
 
 from collections.abc import Callable
@@ -89,7 +90,7 @@ class Terms:
 
     @property
     def effective(self) -> float:
-        """Effective sample size, (sum w)^2 / sum w^2."""
+        """Effective sample size, (sum w)^2 / sum w^2 of the weights w."""
         squares = float(np.square(self.weight).sum())
         return float(self.weight.sum()) ** 2 / squares if squares else 0.0
 
@@ -100,7 +101,7 @@ class Terms:
 
     @property
     def weights_are_off(self) -> bool:
-        """True if the mean weight is more than 4 standard errors from 1, in 10 rows or more."""
+        """True if 10 or more rows have weight, of a mean over 4 standard errors from 1."""
         n = len(self.weight)
         room = 4 * float(self.weight.std()) / n**0.5 + 1e-6
         return self.matches >= 10 and abs(float(self.weight.mean()) - 1) > room
@@ -112,7 +113,7 @@ class Terms:
 
 
 _MAX_PARTS = 60
-"""Largest number of blocks of an adaptive log; each has a model of all rows before the block."""
+"""Largest number of blocks of an adaptive log, each predicted by a model of all earlier rows."""
 
 
 class Parts(NamedTuple):
@@ -140,7 +141,7 @@ def blocks_of(n: int) -> Parts:
 
 
 def ridge(features: Floats, group: Ints, groups: int, target: Floats, parts: Parts) -> Floats:
-    """Fit a ridge regression, penalty 1, per part and group; return theta (parts, groups, d)."""
+    """Fit ridge regressions, penalty 1; return their coefficients, (parts, groups, d)."""
     d = features.shape[1]
     gram, correlation = (
         np.zeros((parts.number * groups, d, d)),
@@ -166,7 +167,7 @@ def _training_sums(sums: Floats, earlier: bool) -> Floats:
 def arm_model(context: Floats, action: Ints, reward: Floats, K: int, parts: Parts) -> Floats:
     """Predict the rewards (n, K) of all arms by cross-fitted ridge regressions.
 
-    For contexts (n, d) one regression per arm on (1, x); for (n, K, d), one on (1, x_a).
+    Contexts x (n, d) have a regression on (1, x) per arm; contexts (n, K, d) of arms, one for all.
     """
     x = np.concatenate([np.ones((*context.shape[:-1], 1)), context], axis=-1)
     shared = x.ndim == 3
@@ -181,7 +182,7 @@ def arm_model(context: Floats, action: Ints, reward: Floats, K: int, parts: Part
 
 
 class PriceModel:
-    """Cross-fitted model of rewards: quadratic in the price, with coefficients linear in x."""
+    """Cross-fitted model of rewards, quadratic in the price, coefficients linear in the context."""
 
     def __init__(
         self, context: Floats, price: Floats, reward: Floats, ends: Floats, parts: Parts
@@ -204,17 +205,17 @@ class PriceModel:
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """Features of arms, for mips."""
+    """Features of arms, for the estimator mips; each arm has one of E features at random."""
 
     logged: Ints
     """feature e of each row's logged arm, (n,)"""
     law: Floats
-    """P(e | a) of each arm and feature, (K, E)"""
+    """probability of each feature, given the arm, (K, E)"""
 
 
 @dataclass(eq=False)
 class ArmRows:
-    """Data of n rows with arms, for `ARMS`; the model is fitted only if an estimator uses q."""
+    """Data of n rows with arms, for the estimators `ARMS`; a model is fitted if needed."""
 
     action: Ints
     reward: Floats
@@ -222,7 +223,7 @@ class ArmRows:
     policy: Floats
     """probabilities of arms under the policy, (n, K)"""
     model: Callable[[], Floats]
-    """function that returns q, (n, K)"""
+    """function that returns the predicted rewards of all arms, (n, K)"""
     clip: float | None = None
     shrinkage: float | None = None
     probabilities: Floats | None = None
@@ -230,7 +231,7 @@ class ArmRows:
 
     @cached_property
     def weight(self) -> Floats:
-        """Weights w = pi / p of the logged arms, (n,)."""
+        """Weights of the logged arms, probability under the policy / propensity, (n,)."""
         return self._at_action(self.policy) / self.propensity
 
     @cached_property
@@ -240,16 +241,16 @@ class ArmRows:
 
     @cached_property
     def value(self) -> Floats:
-        """Predicted reward of the policy q_pi, (n,)."""
+        """Predicted reward of the policy in each row, (n,)."""
         return np.vecdot(self.policy, self.q)
 
     @cached_property
     def surprise(self) -> Floats:
-        """Residual r - q of the logged arms, (n,)."""
+        """Residuals of the logged arms, reward - predicted reward, (n,)."""
         return self.reward - self._at_action(self.q)
 
     def max_weight(self, name: str) -> float:
-        """Return the bound M on weights, `clip`; raise `InputError` if there is none."""
+        """Return the bound on weights, `clip`; raise `InputError` if there is none."""
         if self.clip is None:
             raise InputError(f"Expected clip=None to be a number > 0 for {name!r}.")
         positive("clip", self.clip)
@@ -290,7 +291,7 @@ def _cut(rows: ArmRows, name: str) -> Floats:
     return np.minimum(rows.weight, rows.max_weight(name))
 
 
-ARMS: dict[str, Callable[[ArmRows], Terms]] = {
+ARMS: dict[str, Callable[[ArmRows], Terms]] = {  # estimators for logs of arms
     "ips": lambda rows: _weighted(rows, rows.weight),
     "clipped-ips": lambda rows: _weighted(rows, _cut(rows, "clipped-ips")),
     "snips": lambda rows: _weighted(rows, rows.weight, normalised=True),
@@ -308,7 +309,7 @@ ARMS: dict[str, Callable[[ArmRows], Terms]] = {
 
 @dataclass(eq=False)
 class ListRows:
-    """Data of n rows with lists, for `LISTS`."""
+    """Data of n rows with lists of m of N items, for the estimators `LISTS`."""
 
     items: Ints
     clicks: Floats
@@ -320,17 +321,17 @@ class ListRows:
 
     @cached_property
     def prefix_weight(self) -> Floats:
-        """Weights pi / p of items 1..k, for each position k, (n, m)."""
+        """Weights of items 1..k, policy / logged probability, for each position k, (n, m)."""
         return self.policy.prefix / self.prefix
 
     @property
     def weight(self) -> Floats:
-        """Weight pi / p of the whole list, repeated at every position, (n, m)."""
+        """Weight of the whole list, policy / logged probability, at every position, (n, m)."""
         return np.broadcast_to(self.prefix_weight[:, -1:], self.clicks.shape)
 
     @cached_property
     def marginal_weight(self) -> Floats:
-        """Weights pi / p of the single item at each position, (n, m)."""
+        """Weights of single items at their positions, policy / logged probability, (n, m)."""
         if self.marginal is None or self.policy.marginal is None:
             raise InputError(
                 "Expected `marginal` probabilities in the log and the policy for 'independent-ips'."
@@ -365,13 +366,13 @@ def _cascade_dr(rows: ListRows) -> Terms:
     return Terms(base, np.vecdot(w, rows.clicks - predicted), w.mean(axis=1))
 
 
-LISTS: dict[str, Callable[[ListRows], Terms]] = {
+LISTS: dict[str, Callable[[ListRows], Terms]] = {  # estimators for logs of lists
     **{name: _of_clicks(name) for name in ("ips", "independent-ips", "interaction-ips")},
     "cascade-dr": _cascade_dr,
 }
 
 
-KERNELS: dict[str, Callable[[Floats], Floats]] = {
+KERNELS: dict[str, Callable[[Floats], Floats]] = {  # kernels that weight prices
     "gaussian": lambda u: np.exp(-u * u / 2) / sqrt(2 * pi),
     "epanechnikov": lambda u: 0.75 * np.maximum(1 - u * u, 0),
 }
@@ -379,7 +380,7 @@ KERNELS: dict[str, Callable[[Floats], Floats]] = {
 
 @dataclass(eq=False)
 class PriceRows:
-    """Data of n rows with prices, for `PRICES`; the model is fitted only if q is used."""
+    """Data of n rows with prices, for the estimators `PRICES`."""
 
     price: Floats
     reward: Floats
@@ -387,13 +388,13 @@ class PriceRows:
     policy: Floats
     """draws of the policy's prices in dollars, (draws, n)"""
     model: Callable[[], Callable[[Floats], Floats]]
-    """function that returns q, a function from prices (n,) to rewards (n,)"""
+    """function that fits and returns a reward model, from prices (n,) to rewards (n,)"""
     bandwidth: float
     kernel: str
 
     @cached_property
     def weight(self) -> Floats:
-        """Kernel weights k of the logged prices, (n,)."""
+        """Kernel weights of the logged prices, large near the policy's price, (n,)."""
         K, h = KERNELS[self.kernel], self.bandwidth
         near = [K((price - self.price) / h) for price in self.policy]
         return np.asarray(sum(near) / (len(near) * h * self.density))
@@ -409,7 +410,7 @@ def _price_dr(rows: PriceRows) -> Terms:
     return Terms(value, rows.weight * (rows.reward - rows.q(rows.price)), rows.weight)
 
 
-PRICES: dict[str, Callable[[PriceRows], Terms]] = {
+PRICES: dict[str, Callable[[PriceRows], Terms]] = {  # estimators for logs of prices
     "ips": lambda rows: Terms(np.zeros_like(rows.weight), rows.weight * rows.reward, rows.weight),
     "snips": lambda rows: replace(PRICES["ips"](rows), normalised=True),
     "dr": _price_dr,

@@ -80,7 +80,7 @@ Intervals = Literal[
     "weighted",
     "weighted-minvar",
 ]
-INTERVALS: tuple[str, ...] = Intervals.__args__  # type: ignore[attr-defined]
+INTERVALS: tuple[str, ...] = Intervals.__args__  # type: ignore[attr-defined]  # their names
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,11 +129,11 @@ class Settings:
 
     @property
     def alpha(self) -> float:
-        """Probability with which an interval may miss, 1 - `level`."""
+        """Probability with which an interval may miss the true value, 1 - `level`."""
         return 1 - self.level
 
     def model_of(self, log: Logged | LoggedLists, shape: tuple[int, ...]) -> Floats:
-        """Return the given model q, an array of `shape`; a function is called at the contexts."""
+        """Return the given reward model, an array or a function of contexts, as an array."""
         is_function = callable(self.q)
         if is_function:
             takes("q", self.q, "contexts")
@@ -164,15 +164,15 @@ class Case:
     """public bounds of a row's reward"""
     adaptive: bool
     stakes: Mapping[str, Callable[[], Stakes]] = field(default_factory=dict)
-    """stakes of estimators that have betting intervals; others use those of "ips", if there"""
+    """`Stakes` of estimators with betting intervals of their own; others use those of "ips"."""
     notes: Mapping[str, str | Callable[[Terms], str]] = field(default_factory=dict)
     """note on each estimator, or a function that makes one from the terms"""
     dropped: float = 0.0
-    """share of the policy's choices that could not be logged"""
+    """share of the policy's choices that were impossible when the log was recorded"""
 
 
 def scaled(reward: Floats, weight: Floats, bounds: tuple[float, float]) -> Stakes:
-    """Return the stakes of weighted rewards, scaled to [0, 1] by their public bounds."""
+    """Return weighted rewards as `Stakes`, after scaling rewards to [0, 1] by public bounds."""
     low, high = bounds
     share = ((reward - low) / (high - low)).clip(0, 1)
     return Stakes(weight * share, weight * (1 - share))
@@ -187,7 +187,7 @@ def refuse_rewards(reward: Floats, bounds: tuple[float, float]) -> None:
 
 
 _CLIPPING_NOTE = "the bias of weights that are cut off is in no interval"
-_ARM_NOTES = {
+_ARM_NOTES = {  # note on each estimator, in results for logs of arms
     "clipped-ips": _CLIPPING_NOTE,
     "clipped-dr": _CLIPPING_NOTE,
     "switch-dr": _CLIPPING_NOTE,
@@ -225,7 +225,7 @@ def case_of_arms(policy: Any, log: Logged, settings: Settings) -> tuple[Case, Ar
 
 
 def _dropped(pi: Floats, log: Logged, support: str) -> float:
-    """Return the share of the policy's choices that were impossible; raise unless "drop"."""
+    """Return the share of the policy's choices that were impossible; raise unless to be dropped."""
     if log.probabilities is None:
         return 0.0
     lost = np.where(log.probabilities > 0, 0.0, pi).sum(axis=1)
@@ -239,7 +239,7 @@ def _dropped(pi: Floats, log: Logged, support: str) -> float:
 
 
 def _arm_model(log: Logged, settings: Settings) -> Callable[[], Floats]:
-    """Return a function that makes q (n, K): the given model, or cross-fitted ridge regressions."""
+    """Return a function that predicts rewards (n, K), by the given model or ridge regressions."""
     spec, n = log.spec, len(log.action)
 
     def supplied() -> Floats:
@@ -282,7 +282,7 @@ def _embedding(log: Logged, settings: Settings) -> Embedding | None:
 
 
 _CASCADE_NOTE = "holds only where a click depends on nothing below it"
-_LIST_NOTES = {
+_LIST_NOTES = {  # note on each estimator, in results for logs of lists
     "independent-ips": "holds only where a click depends on nothing but its own item and position",
     "interaction-ips": _CASCADE_NOTE,
     "cascade-dr": _CASCADE_NOTE,
@@ -312,7 +312,7 @@ def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
 
 
 def _stakes(name: str, rows: ListRows) -> Stakes:
-    """Return stakes (1/m) sum_k w_k r_k and (1/m) sum_k w_k (1 - r_k) of clicks r and weights w."""
+    """Return `Stakes`, a list's means over positions of weight x click and weight x (1 - click)."""
     w = weights_of(name, rows)  # every w_k has mean 1
     return Stakes((w * rows.clicks).mean(axis=1), (w * (1 - rows.clicks)).mean(axis=1))
 
@@ -324,7 +324,7 @@ def _list_model(log: LoggedLists, settings: Settings) -> Floats | None:
 
 
 _MIN_BANDWIDTH = 1e-9
-"""Least bandwidth, as a share of the range of prices; below, squared distances overflow."""
+"""Smallest bandwidth, as a share of the range of prices; below, squared distances overflow."""
 
 
 def case_of_prices(policy: Any, log: LoggedPrices, settings: Settings) -> Case:
@@ -375,7 +375,7 @@ def _bandwidth_note(name: str, rows: PriceRows, terms: Terms) -> str:
 
 
 def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable[[Floats], Floats]]:
-    """Return a function that makes q, which predicts rewards (n,) at prices (n,) of the rows."""
+    """Return a function that makes the reward model, from prices (n,) of rows to rewards (n,)."""
     spec, n, q = log.spec, len(log.price), settings.q
 
     def supplied() -> Callable[[Floats], Floats]:
@@ -401,16 +401,16 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
 
 
 _MIN_EFFECTIVE, _AUTO_EFFECTIVE, _MIN_MATCHES = 30, 100, 10
-"""Least effective sample size for t, least one for "auto" to choose t, least rows of weight > 0."""
+"""Smallest effective sample size for t, smallest one for "auto" to choose t, fewest rows in use."""
 _ROWS_PER_WEIGHT = 30
-"""Least rows n for each unit of w_max: control variates help up to w_max = n / 30, not beyond."""
+"""Smallest number of rows per unit of `w_max`; with fewer rows control variates do not help."""
 _IPS_INTERVAL_NOTE = "interval of ips: the estimate may lie outside"
 _EMPTY_NOTE = "empty, which is rare where users are of one law and the log's probabilities true"
 _KERNEL_NOTE = "a kernel's weights have no mean of 1 to bet on"
 
 
 class Interval(NamedTuple):
-    """An interval: its ends, its method, the method refused with the reason ("" if none), notes."""
+    """An interval: its ends, its method, the refused method with the reason (or ""), and notes."""
 
     low: float
     high: float
@@ -420,7 +420,7 @@ class Interval(NamedTuple):
 
 
 def interval_of(estimator: str, terms: Terms, case: Case, settings: Settings) -> Interval:
-    """Return an estimator's interval by the chosen method, or by betting if that is not valid."""
+    """Return an estimator's interval by the chosen method, or by betting if it is not valid."""
     wrong, few = _violated(terms, case), too_few(terms)
     wanted = settings.intervals
     name = _automatic(terms, case, settings, wrong or few) if wanted == "auto" else wanted
@@ -501,7 +501,7 @@ def _violated(terms: Terms, case: Case) -> str:
     return ""
 
 
-_DEFAULT_ESTIMATORS = ("ips", "snips", "dr", "interaction-ips")
+_DEFAULT_ESTIMATORS = ("ips", "snips", "dr", "interaction-ips")  # those that a log's kind has
 
 
 def evaluate(
@@ -533,8 +533,9 @@ def evaluate(
             of an agent, or what these methods return: probabilities (n, K), prices (n,) or draws of
             prices (draws, n), lists (n, m) or (draws, n, m), or a `ListLaw`. Draws have to be fresh
             for every row. Rows of Series and DataFrames are found by the log's `index`, columns by
-            the names of its `arms`; other labels are refused, here and in all that follows.
-        log: rows with known propensities, densities or probabilities of lists.
+            the names of its `arms`; other labels are refused, here and in all later arguments.
+        log: n rows with known propensities of K arms, densities of prices, or probabilities of
+            lists of m of N items.
         estimators: names from `ARMS`, `PRICES` or `LISTS`; by default ips, snips and dr, and for
             lists ips and interaction-ips.
         intervals: "t", "bootstrap" (1,000 resamples), "empirical-bernstein", "betting",
@@ -551,13 +552,14 @@ def evaluate(
         folds: number of folds of cross-fitting.
         clip: the largest weight, for clipped-ips, clipped-dr and switch-dr.
         shrinkage: shrinkage of dros.
-        features, feature_law: for mips, the feature (n,) of each logged arm, a whole number, and
-            (K, E), P(feature | arm).
-        bandwidth, kernel: for prices, dollars, and "gaussian" or "epanechnikov".
+        features, feature_law: for mips, the feature (n,) of each logged arm, a whole number below
+            E, and the probabilities P(feature | arm), (K, E).
+        bandwidth, kernel: for prices, the kernel's width in dollars, and "gaussian" or
+            "epanechnikov".
         support: "refuse" or "drop" choices that were impossible by the log's `probabilities`.
         w_max: a public bound on weights, not computed from the log.
-        law: for "weighted", the logging policy of row i at earlier contexts, a function of i and
-            (s, d) that gives (s, K), or a `TypeLaw`.
+        law: for "weighted", a function of a row i and s earlier contexts (s, d) that returns the
+            probabilities (s, K) of row i's logging policy, or a `TypeLaw`.
         seed: random seed of folds and resamples.
 
     Returns:
@@ -641,7 +643,7 @@ def _answer(name: str, case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def _law_of(log: Logged, law: Any) -> Any:
-    """Return the logging policy with DataFrames in the order of the log's arms and rows."""
+    """Return a logging policy whose DataFrames are in the order of the log's arms and rows."""
     if isinstance(law, TypeLaw):
         types: Any = in_order_of(log, "types", law.types)  # whole numbers only in `stable`
         return law._replace(types=types, policy=log.by_arm("the types' policy", law.policy))

@@ -1,25 +1,27 @@
 """Intervals of a mean of terms: by betting, for independent rows, and for adaptive logs.
 
-Bets against every candidate mean give intervals that are valid for any n and for adaptive logs.
-Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024;
-Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences", ICML 2021::
+Bets against every candidate mean m give intervals of a policy's mean reward v, for rewards r_i in
+[0, 1] with weights w_i, that are valid for any number of rows and for adaptive logs. Waudby-Smith
+and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024; Karampatziakis,
+Mineiro and Ramdas, "Off-policy confidence sequences", ICML 2021::
 
     wealth of a bet against m    K(m) = prod_i (1 + lambda_i (X_i - m)),  X_i = w_i r_i >= 0
     lower end                    largest m below which every wealth reached 1 / a at some time
 
-**Proof.** For a fixed policy and users of one law given the past, E[X_i | past] = v, so with
-lambda_i in [0, 1 / m) chosen from earlier rows K(m) is a nonnegative supermartingale at every m >=
+**Proof.** If the policy is fixed and users have one law given the past, E[X_i | past] = v. So with
+lambda_i in [0, 1 / m) chosen from earlier rows, K(m) is a nonnegative supermartingale at every m >=
 v, and by Ville's inequality it reaches 1 / a with probability at most a. The upper end is 1 minus
 the lower end of w (1 - r), since E[w (1 - r)] <= 1 - v. No bound on w is needed. Without support
-X_i is smaller in mean and so is w (1 - r), and both ends still hold; a control variate, which uses
-E[w] = 1, then does not.
+the means of w r and w (1 - r) are smaller, and both ends are still valid; with a control variate,
+which uses E[w] = 1, they are not.
 
-The weighted interval, for adaptive logs, gives less weight to rows whose terms vary much. Hadad,
-Hirshberg, Zhan, Wager and Athey, PNAS 2021; Zhan, Hadad, Hirshberg and Athey, KDD 2021::
+The weighted interval, for adaptive logs, gives less weight to rows whose terms vary much. Let pi be
+the policy, e_i the logging policy of row i and G the terms of dr. Hadad, Hirshberg, Zhan, Wager and
+Athey, PNAS 2021; Zhan, Hadad, Hirshberg and Athey, KDD 2021::
 
     h_i = (mean over earlier contexts of sum_a pi(a | x)^2 / e_i(a | x))^(-1/2)      "weighted"
     h_i^2                                                                      "weighted-minvar"
-    v   = sum h G / sum h,   se = sqrt(sum h^2 (G - v)^2) / sum h,   G the terms of dr
+    v   = sum h G / sum h,   standard error = sqrt(sum h^2 (G - v)^2) / sum h
 
 This interval is asymptotic, and too short if a rare large weight has not occurred yet.
 """
@@ -36,33 +38,33 @@ from dpbandit.offline.estimators import Terms
 from dpbandit.offline.logs import is_law, numbers_in, refuse_row
 
 Betting = Literal["betting", "betting-cv", "sequence"]
-_MEAN_STEP = 0.002  # distance of neighbouring candidates
+_MEAN_STEP = 0.002  # distance between neighbouring candidate means
 _N_CANDIDATE_MEANS = 499
 """Number of candidate means, which are 0.002, 0.004, ..., 0.998."""
 _MAX_BET_SHARE = 0.75
-"""Largest bet, as a share of the bet 1 / m that could lose all wealth in one row."""
+"""Largest bet against a mean m, as a share of the bet 1 / m that may lose all wealth in a row."""
 
 
 class Stakes(NamedTuple):
-    """Weighted rewards r in [0, 1] and their complements, with weights w."""
+    """Weighted rewards in [0, 1] and weighted complements, for the two ends of an interval."""
 
     up: Floats
-    """weighted rewards w r, (n,)"""
+    """weight x reward, (n,)"""
     down: Floats
-    """weighted complements w (1 - r), (n,)"""
+    """weight x (1 - reward), (n,)"""
 
 
 def betting(stakes: Stakes, alpha: float, how: Betting, w_max: float = 1.0) -> tuple[float, float]:
-    """Return (low, high) on [0, 1], which contain the mean with probability 1 - alpha, by betting.
+    """Return (low, high) in [0, 1], which contain the mean with probability 1 - alpha, by betting.
 
-    low > high refutes that users are of one law and the log's probabilities true.
+    If low > high, users do not have one law, or the log's probabilities are false.
 
     Args:
         stakes: weighted rewards, in order of collection if the log is adaptive.
         alpha: probability of missing the mean, 0.05 for 95 %.
-        how: "betting", for a number of rows that was fixed in advance; "sequence", for every number
-            at once; "betting-cv", narrower by a control variate, if there is a public `w_max`.
-        w_max: largest weight, for "betting-cv".
+        how: "betting", for a number of rows that was fixed in advance; "sequence", for all numbers
+            of rows at once; "betting-cv", narrower by a control variate, with a public `w_max`.
+        w_max: upper bound of the weights, for "betting-cv".
     """
     up, down = stakes
     a, no_gap = alpha / 2, np.zeros(1)
@@ -75,7 +77,7 @@ def betting(stakes: Stakes, alpha: float, how: Betting, w_max: float = 1.0) -> t
 
 
 def _varied(x: Floats, other: Floats, w_max: float) -> tuple[Floats, Floats]:
-    """Return x = w (r - c) + c, with c the mean of earlier rows, and a bound on -x, (n,) each."""
+    """Return x = w (r - c) + c, for weight w, reward r and earlier mean c, and a bound on -x."""
     w = x + other
     before = np.concatenate([[0.0], np.cumsum(w)[:-1]])
     c = ((0.5 + np.concatenate([[0.0], np.cumsum(x)[:-1]])) / (1 + before)).clip(0, 1)
@@ -83,7 +85,7 @@ def _varied(x: Floats, other: Floats, w_max: float) -> tuple[Floats, Floats]:
 
 
 def _lower(x: Floats, below: Floats, a: float, *, sequence: bool = False) -> float:
-    """Return a lower bound of the mean of x >= -below, (n,) each, wrong with probability <= a."""
+    """Return a lower bound of the mean of x (n,), x >= -below, wrong with probability <= a."""
     n, goal = len(x), log(1 / a)
     i = np.arange(1, n + 1)
     mean = (0.5 + np.cumsum(x)) / (i + 1)
@@ -104,7 +106,7 @@ def _lower(x: Floats, below: Floats, a: float, *, sequence: bool = False) -> flo
     return refuted * _MEAN_STEP
 
 
-_RESAMPLES = 1000
+_RESAMPLES = 1000  # number of bootstrap resamples
 
 
 def standard_error(terms: Terms) -> float:
@@ -134,7 +136,7 @@ def bootstrap(terms: Terms, alpha: float, seed: int) -> tuple[float, float]:
 
 
 def empirical_bernstein(stakes: Stakes, alpha: float, w_max: float) -> tuple[float, float]:
-    """Return an interval for any n by Maurer and Pontil, COLT 2009, Theorem 4, from either side."""
+    """Return an interval for any number of rows, by Theorem 4 of Maurer and Pontil, COLT 2009."""
     n, x = len(stakes.up), stakes.up
     if n < 2:
         return 0.0, 1.0
@@ -170,7 +172,7 @@ class Weighted(NamedTuple):
 
 
 def stable(law: Law, context: Floats, policy: Floats) -> Floats:
-    """Return the weights h (n,), each from the contexts of earlier rows; the first, 1 / sqrt(K)."""
+    """Return the rows' weights h (n,), computed from earlier rows' contexts; first, 1 / sqrt(K)."""
     if isinstance(law, TypeLaw):
         return _of_types(law, policy.shape)
     if not callable(law):
@@ -202,7 +204,7 @@ def _of_types(law: TypeLaw, shape: tuple[int, ...]) -> Floats:
 
 
 def _ratio(policy: Floats, e: Floats) -> Floats:
-    """Return sum_a pi^2 / e, infinite where an arm of the policy could not be drawn."""
+    """Return the sum of policy^2 / e over arms, e the logging policy; inf if e lacks an arm."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(policy > 0, policy**2 / e, 0.0).sum(axis=-1))
 
@@ -214,7 +216,7 @@ def _finite(h: Floats) -> Floats:
 
 
 def weighted(values: Floats, h: Floats, alpha: float) -> Weighted:
-    """Return the mean of terms (n,) weighted by h (n,), with a normal interval."""
+    """Return the mean of terms `values` (n,) with weights h (n,), and its normal interval."""
     v = float(h @ values / h.sum())
     se = float(np.sqrt(np.square(h * (values - v)).sum()) / h.sum())
     room = float(ndtri(1 - alpha / 2)) * se

@@ -38,7 +38,7 @@ from dpbandit.specs import (
 _SUM_TOLERANCE = 1e-6
 """Largest distance to 1 of the sum of a row of probabilities."""
 MIN_DIVISOR, MAX_SIZE = 1e-50, 1e50
-"""Least divisor and largest absolute value of a number; squares of larger weights overflow."""
+"""Smallest divisor and largest absolute value of a number, so that squared weights are finite."""
 
 
 def numbers_in(name: str, values: Any) -> Floats:
@@ -52,7 +52,7 @@ def numbers_in(name: str, values: Any) -> Floats:
 def rows_in(log: Any, name: str, values: Any) -> Floats:
     """Convert `values` to an array with rows in the order of the log's index.
 
-    A log without an index takes that of the first values that have one.
+    A log without an index takes the index of the first values that have one.
     """
     if log.index is None:
         log.index = index_of(values)
@@ -66,8 +66,8 @@ def rows_in(log: Any, name: str, values: Any) -> Floats:
 def in_order_of(log: Any, name: str, values: Any, *, counted: bool = False) -> Floats:
     """Convert `values` to an array with rows in the order of the log's index.
 
-    The index is 0, 1, ... if the log has none, or if values are `counted`, such as a function's
-    answer at the log's contexts.
+    The index is 0, 1, ... if the log has none, or if `values` are `counted`, that is already in the
+    order of the rows, such as the results of a function of the log's contexts.
     """
     index = range(len(log.reward)) if log.index is None or counted else log.index
     return numbers_in(name, by_index(name, values, index, "the log"))
@@ -199,7 +199,7 @@ class Observed:
         return replace(self, **arrays_at(self, rows, ("context", "action", "reward", "index")))
 
     def by_arm(self, name: str, values: Any, *, axis: int = 1) -> Any:
-        """Return `values`; of a DataFrame, its columns, or rows with axis=0, in the arms' order."""
+        """Return `values`, a DataFrame with its columns (axis=0: its rows) in the arms' order."""
         arms = range(self.spec.n_actions) if self.arms is None else self.arms
         return by_name(name, values, arms, "the arms", axis=axis)
 
@@ -291,7 +291,7 @@ class Logged(Observed):
 
     @property
     def uniform_share(self) -> float:
-        """Share of rounds left after thinning to equally likely arms, which is `lowest`.
+        """Share of rounds left, `lowest`, if rounds are thinned until all arms are equally likely.
 
         Raises:
             InputError: some arm could not be drawn in some row.
@@ -388,7 +388,7 @@ class LoggedLists:
     prefix: Floats
     """probability with which items 1..k were drawn, given the context, for each k, (n, m)"""
     marginal: Floats | None = None
-    """probability of item k at position k, whatever stood above it, (n, m)"""
+    """probability of the displayed item at each position, whatever items stood above, (n, m)"""
     context: Floats | None = None
     """contexts from which lists were chosen, (n, d); None is the constant 1"""
     adaptive: bool = False
@@ -449,7 +449,7 @@ class LoggedLists:
 
 
 def refuse_marginal(marginal: Floats, prefix: Floats, of: str) -> None:
-    """Raise `InputError` if an item's marginal probability is below that of its prefix."""
+    """Raise `InputError` if an item's marginal probability is below that of the prefix it ends."""
     fine = (marginal >= prefix * (1 - 1e-9)).all(axis=1)
     refuse_row("marginal probabilities at least those of the prefix", fine, of)
 

@@ -52,7 +52,7 @@ class ListLaw(NamedTuple):
 
 
 def list_law(policy: Any, log: LoggedLists) -> ListLaw:
-    """Return the law of a policy, given as a `ListLaw`, lists (n, m), or draws (draws, n, m)."""
+    """Return the law of a policy that is given as a law, as lists (n, m) or draws (draws, n, m)."""
     output = policy_output(policy, "lists", np.asarray(log.context))
     if isinstance(output, ListLaw):
         return _checked(output, log)
@@ -77,7 +77,7 @@ def list_law(policy: Any, log: LoggedLists) -> ListLaw:
 
 
 def _one_hot(lists: Ints, n_items: int) -> Floats:
-    """Return the conditional law (n, m, N) of fixed lists (n, m)."""
+    """Return the conditional law (n, m, N) of lists (n, m) of N items that are not random."""
     # also where other items are logged above: no estimator reads the law there
     law = np.zeros((*lists.shape, n_items))
     np.put_along_axis(law, lists[..., None], 1.0, axis=2)
@@ -109,10 +109,10 @@ def _chances(name: str, values: Any, log: LoggedLists, shape: tuple[int, ...]) -
 
 
 def policy_output(policy: Any, method: str, context: Floats, mask: Bools | None = None) -> Any:
-    """Call a policy's method at the log's contexts, and masks if any; return arrays unchanged.
+    """Call a policy's method at the log's contexts (and masks); return a policy of arrays as it is.
 
     Raises:
-        InputError: the policy learns, so that its choices depend on rewards it would have seen.
+        InputError: the policy learns, so that its choices depend on rewards of its own choices.
     """
     if columns_of(policy) is not None:  # a table
         return policy
@@ -168,10 +168,10 @@ def price_policy(policy: Any, log: LoggedPrices) -> Floats:
 class Snapshot:
     """A frozen copy of a running agent: a policy for `evaluate`.
 
-    An agent that draws (Thompson sampling, ties) draws anew for every row, independently of the
-    log. With several `draws` per row, `probabilities` are shares of arms: `ips`, `dr` and `mips`
-    are linear in probabilities, so they stay unbiased, and their betting intervals valid, whatever
-    `draws` is.
+    An agent that acts at random (Thompson sampling, ties) draws anew for every row, independently
+    of the log. With several `draws` per row, `probabilities` are shares of draws. `ips`, `dr` and
+    `mips` are linear in probabilities, so they are unbiased, and their betting intervals valid,
+    whatever `draws` is.
 
     Guarantee:
         A snapshot of a private agent is as private as the agent, for the users from whom the agent
@@ -189,12 +189,12 @@ class Snapshot:
         return (arms[..., None] == np.arange(spec.n_actions)).mean(axis=0)
 
     def prices(self, context: Floats) -> Floats:
-        """Draw prices, (draws, n)."""
+        """Return prices that the agent draws at n contexts, (draws, n)."""
         self._expects(PriceSpec, "prices from a continuum")
         return self._played(context)
 
     def lists(self, context: Floats) -> Ints:
-        """Draw lists, (draws, n, m)."""
+        """Return lists of m items that the agent draws at n contexts, (draws, n, m)."""
         self._expects(ListSpec, "lists")
         return self._played(context).astype(np.int64)
 

@@ -28,7 +28,7 @@ COVERS = {
     "skip": "what users answered, their contexts and logged actions being public; not who was kept",
     "blank": "every logged user, kept or discarded",
 }
-"""Coverage of an agent's certificate, for each treatment of discarded rounds."""
+"""Data that an agent's certificate covers, for each treatment of discarded rounds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -38,8 +38,8 @@ class Replay:
     mean: float
     """mean reward per round, over all rounds kept in all passes"""
     standard_error: float
-    """standard error of `mean` for a fresh log, as if the policy were fixed; the sample are users,
-    not passes; NaN with one user"""
+    """standard error of `mean` by the randomness of the log's users, not of passes, as if the agent
+    did not learn; NaN with one user"""
     retained: Ints
     """number of rounds kept in each pass, (passes,)"""
     rewards: Floats
@@ -47,13 +47,13 @@ class Replay:
     spec: ContextualSpec
     """public facts for which the agent was made; `certify(config, spec)` is its certificate"""
     covers: str
-    """coverage of the certificate, see `COVERS`"""
+    """data that the certificate covers, see `COVERS`"""
     certificate: Certificate
     """privacy of the agent, for the data in `covers`"""
     outside: Outside
     """numbers of contexts and rewards outside the log's bounds; such contexts were clipped"""
     terms: Floats
-    """change of `mean` by each user of the log, to first order, (n,); NaN with one user"""
+    """influence of each user of the log on `mean`, to first order, (n,); NaN with one user"""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -151,36 +151,36 @@ def replay(
     Li, Chu, Langford and Wang, "Unbiased offline evaluation of contextual-bandit-based news article
     recommendation algorithms", WSDM 2011, for finite logs::
 
-        for each logged round (x, a, r) of propensity p, in random order:
-          1. with probability 1 - lowest / p skip it: accepted arms are uniform (a no-op where
-             all arms were equally likely)
+        for each logged round, context x, arm a, reward r, propensity p, in random order:
+          1. with probability 1 - lowest / p skip it, so that accepted arms are uniform (no
+             round is skipped if all arms were equally likely)
           2. b = the agent's choice at x
           3. if b = a, keep the round: the agent learns from (x, a, r), r counts
              else discard the round: "skip", the agent learns nothing;
                                      "blank", it learns from a round of context 0 and reward 0
           4. stop at `horizon` rounds kept
 
-    **Unbiased**, if users are independent and of one law: whatever the agent, its past and x, a
-    round is kept with probability `lowest`, independently of x and r. So with "skip" the rounds
-    kept are distributed exactly as if the agent had been played, and their number is independent of
-    them. With "blank" the agent learns from a share `lowest` of its rounds only. On a finite log
-    passes share users: more passes remove the randomness of the order, never that of the sample of
-    users.
+    **Unbiased**, if users are independent and have one law: for every agent, past and x, a round is
+    kept with probability `lowest`, independently of x and r. So with "skip" the rounds kept are
+    distributed exactly as if the agent had been played, and their number is independent of them.
+    With "blank" the agent learns from a share `lowest` of its rounds only. Passes through a finite
+    log have the same users: more passes remove the randomness of the order, never that of the
+    sample of users.
 
-    `standard_error` treats the rounds kept as a weighted sample of users (row i weighs as often as
-    it was kept): right for a fixed policy, too small for a learning one, which would have learned
-    otherwise from other users.
+    `standard_error` treats the rounds kept as a sample of users, each with the number of times that
+    she was kept as her weight. This is right for a fixed policy, and too small for an agent that
+    learns, which would have learned otherwise from other users.
 
     Guarantee:
-        "skip": less than it seems. A user's own context and logged action decide whether she is
-        kept, and one round more or less moves all later users to other rounds of the agent. So
-        replacing her can change every later input of a mechanism. The certificate, which is for
-        one round replaced, covers users' answers if contexts and logged actions are public, but
-        not who was kept. "blank": every logged user takes one round, whose input is a function of
-        her row and of earlier releases, `lowest` being public; the certificate, then for all n
-        rounds, covers them all. Agents that count rounds count a blank as a user. In both cases no
-        certificate covers the printed mean, an exact statistic of the log, nor the share outside
-        bounds; k passes are k runs on the same users.
+        With "skip" the certificate covers less than it seems. A user's context and logged action
+        decide whether she is kept, and one round more or less moves all later users to other rounds
+        of the agent, so replacing her can change every later input of a mechanism. The certificate,
+        which is for one round replaced, covers users' answers if contexts and logged actions are
+        public, but not who was kept. With "blank" every logged user takes one round, whose input is
+        a function of her row and of earlier releases if `lowest` is public; the certificate is then
+        for all n rounds of the log and covers them all. Agents that count rounds count a blank as a
+        user. In both cases no certificate covers the printed mean, an exact statistic of the log,
+        nor the share outside bounds; several passes are several runs on the same users.
 
     Args:
         config: the agent, or several by name, whose `Replays` are a table with certificates and
@@ -311,5 +311,5 @@ def _plays(agent: Agent, context: Floats, spec: ContextualSpec, mask: Bools | No
 
 
 def _reached(n: int, share: float) -> int:
-    """Return the rounds kept of n logged ones with probability about 0.999, at least 1."""
+    """Return the number of rounds that a pass keeps with probability about 0.999, at least 1."""
     return max(1, floor(n * share - 3.1 * sqrt(n * share * (1 - share))))

@@ -33,13 +33,13 @@ from dpbandit.base import (
 )
 from dpbandit.base.files import read_text
 
-_ENDINGS = (".csv", ".csv.gz", ".parquet")
+_ENDINGS = (".csv", ".csv.gz", ".parquet")  # suffixes of files that are read
 _READ_ERRORS = (ValueError, OSError, EOFError, zlib.error, csv.Error)
-"""Errors of damaged files: ValueError by pandas and Unicode, EOFError or zlib's if truncated."""
-_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-_NUMBER_WORDS = ("nan", "inf", "-inf")  # count as numbers in a line that may be a header
-_LEADING_ZERO = re.compile(r"\s*[+-]?0\d")
-_LEADING_ZERO_IN_TEXT = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)
+"""Errors on reading damaged files; EOFError and zlib.error are those of truncated ones."""
+_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")  # text of a number
+_NUMBER_WORDS = ("nan", "inf", "-inf")  # words that make no line a header
+_LEADING_ZERO = re.compile(r"\s*[+-]?0\d")  # start of a cell such as 01099
+_LEADING_ZERO_IN_TEXT = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)  # of any cell of a file
 
 
 def table_of(frame: Any) -> Any:
@@ -87,7 +87,7 @@ class Columns(Mapping[str, Any]):
 
 
 def index_of_rows(table: Any) -> Any:
-    """Return the pandas index of a table of `table_of` after its columns were read, or None."""
+    """Return the pandas index of a table's rows, known once its columns were read, or None."""
     return table.index if isinstance(table, Columns) else index_of(table)
 
 
@@ -133,7 +133,7 @@ def parsed(word: Any) -> Any:
 
 
 def text_at(path: str | os.PathLike[str], *, called: str = "{}") -> str:
-    """Read the text of a UTF-8 file; errors name the file as `called`, with {} for its path."""
+    """Read the text of a UTF-8 file; errors call the file `called`, with its path for {}."""
     try:
         return _without_nul(read_text(path, called=called), path)
     except UnicodeDecodeError as error:
@@ -199,7 +199,7 @@ def _unpacked(path: str | os.PathLike[str]) -> str:
 def _checked_header(
     path: str | os.PathLike[str], text: str, named: bool
 ) -> tuple[bool, Iterable[str | int]]:
-    """Check the cells of a CSV text; return if it has a header, and the columns that are words."""
+    """Check the cells of a CSV text; return if it has a header, and the columns of words."""
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     first = next((cells for cells in lines if not _is_blank(cells)), None)
     if first is None:
@@ -243,7 +243,7 @@ def _is_blank(cells: Sequence[str]) -> bool:
 
 
 def _refuse_twice(path: str | os.PathLike[str], names: Sequence[str]) -> None:
-    """Raise `InputError` if a name occurs twice; several columns may have no name, as indices."""
+    """Raise `InputError` if a name occurs twice; only an empty name may occur several times."""
     if twice := [name for j, name in enumerate(names) if name.strip() and name in names[:j]]:
         raise InputError(
             f"Expected every column of {short_path(path)} to have a name of its own, got "

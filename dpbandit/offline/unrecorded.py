@@ -1,29 +1,30 @@
 """Evaluation on logs without propensities: bounds of a policy's value under hidden confounding.
 
-Let x be the logged context, u hidden confounders, e(a | x) the share of an arm among rows at x, and
-e(a | x, u) the probability with which the arm was really drawn. u has strength G >= 1 if::
+Let x be the logged context, u hidden confounders, e(a | x) the share of arm a among rows at x, and
+e(a | x, u) the probability with which it was really drawn. Confounding has strength G >= 1 if::
 
     1/G <= odds e(a | x, u) / odds e(a | x) <= G                       for every arm, x and u
 
-A row then has the weight 1 / e(a | x, u) = 1 + R (1 / e(a | x) - 1), where R is unknown but for::
+A row then has the weight 1 / e(a | x, u) = 1 + R (1 / e(a | x) - 1) where R is unknown, but::
 
     1. 1/G <= R <= G,
-    2. E[1(arm is a) h(x) / e(a | x, u)] = E[h(x)], whatever a and h.
+    2. E[1(arm is a) h(x) / e(a | x, u)] = E[h(x)]              for every arm a and function h
 
-Bounds at G are the least and the largest value of a policy under 1 and 2. The functions h are
-indicators of cells, bins of the reward that a cross-fitted model predicts for the arm, times
-p = pi(a | x). With c = p (1 / e - 1) the mean of R weighted by c is then 1 in every cell, and::
+Bounds at G are the smallest and the largest mean reward of a policy pi under 1 and 2. Functions h
+are p = pi(a | x) times the indicator of a cell; an arm's cells are bins of its reward as a
+cross-fitted model predicts it. With c = p (1 / e - 1), R weighted by c has mean 1 in a cell, and::
 
     most = sum over cells of  E[p in the cell]  sum_i (p_i + c_i R_i) r_i / sum_i p_i / e_i
     R    = G for the largest rewards of a cell, until these have 1 / (G + 1) of its c; 1/G below
 
-**Exact**: under one equality and a box a linear function is largest where R is G above some reward,
-1/G below it, and in between in one row; `least` is the same for -r. **Valid** whatever the bins
-are, since 2 holds for every h; sharp, for deterministic policies, if the bins carry all information
-of x about the reward. **With error**: e is a multinomial logit on x; `low` and `high` are
-percentiles of both bounds over resamples of rows, whose logits are a Newton step away from that of
-all rows. In a resample R changes at the same reward as for all rows, which is a bound by duality: a
-change that is optimal for each resample would overfit, and intervals come out short (measured).
+with sums over rows i of a cell, of rewards r_i. **Exact**: given 1/G <= R <= G and one equality,
+a linear function of R is largest if R is G above some reward, 1/G below it, and in between in one
+row; `least` is found with -r. **Valid** for any bins, since 2 holds for every h; sharp, for
+deterministic policies, if the bins have all information of x about the reward. **With error**: e is
+a multinomial logit on x; `low` and `high` are percentiles of both bounds over resamples of rows,
+whose logits are one Newton step from that of all rows. In a resample R changes at the same reward
+as for all rows, a bound by duality: to optimise the reward for each resample would overfit and give
+too short intervals (measured).
 
 Tan, JASA 2006 (the model); Zhao, Small and Bhattacharya, JRSS B 2019 (percentiles of bounds); Dorn
 and Guo, JASA 2023 (condition 2, for quantiles of the reward); Kallus and Zhou, NeurIPS 2018 (bounds
@@ -51,19 +52,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MIN_ARM_ROWS, _MIN_CELL_ROWS, _MAX_CELLS = 30, 200, 10
-"""Least rows of an arm that the policy plays, least rows of a cell if the arm has several, largest
-number of cells of an arm."""
+"""Smallest number of rows of an arm that the policy plays, smallest number of rows of a cell if the
+arm has several cells, largest number of cells of an arm."""
 _NEIGHBOUR_ROWS = 200
-"""Nearest rows among which an arm has to occur; a tenth of a smaller log, but at least 50."""
-_RESAMPLES = 1000
+"""Number of nearest rows in which an arm must occur; a tenth of a smaller log, but at least 50."""
+_RESAMPLES = 1000  # number of bootstrap resamples of the log
 _MAX_ARRAY_SIZE = 4_000_000
 """Largest number of entries of an array for several resamples."""
 _MAX_GAMMA = 100
 """Largest strength of confounding at which bounds are computed."""
 _MIN_OTHER_REWARDS = 10
-"""Rows of an arm with another reward than its most frequent one; fewer of them lead to a note."""
+"""Smallest number of rows of an arm without its most frequent reward; fewer lead to a note."""
 _MAX_IMBALANCE = 0.1
-"""Distance, in standard deviations, of weighted means of features to their means without a note."""
+"""Largest error of weighted means of features, in standard deviations, that leads to no note."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -75,15 +76,15 @@ class Assessment:
     dm: float
     """estimate of the direct method, a fitted model of rewards; no interval covers its error"""
     dr: tuple[float, float, float]
-    """doubly robust estimate and its interval, if nothing is hidden; NaN if too few rows agree"""
+    """doubly robust estimate and its interval, valid if nothing is hidden; NaN with too few rows"""
     bounds: "pd.DataFrame"
     """table by gamma with the columns gamma, least and most (bounds from these rows), low and high
     (bounds with sampling error), gain_low and gain_high (of the gain over the log's own policy)"""
     breaks: float
-    """gamma, at most 100, up to which the policy beats the log's own; NaN if not even at 1"""
+    """largest gamma <= 100 at which the policy beats the log's own one; NaN if not even at 1"""
     overlap: dict[str, float]
-    """least (fitted probability of a logged choice that the policy may make), ess (effective sample
-    size), largest (weight), balance (see `notes`)"""
+    """keys "least" (smallest fitted probability of a logged choice that the policy may make), "ess"
+    (effective sample size), "largest" (weight), "balance" (error of weighted means of features)"""
     notes: tuple[str, ...]
     """sentences about faults of the fitted propensities"""
     level: float
@@ -260,7 +261,7 @@ def _refuse_unsupported(pi: Floats, log: Observed) -> None:
 
 
 def _neighbour_distance(places: Floats, count: Ints, nearest: int) -> Floats:
-    """Return for each place, with `count` rows, the distance that covers the `nearest` rows."""
+    """Return for each different context, of `count` rows, the distance to its `nearest` rows."""
     tree, k, found = cKDTree(places), np.arange(1, min(nearest, len(places)) + 1), []
     for some in np.array_split(places, 1 + len(places) // 10_000):
         distance, which = map(np.asarray, tree.query(some, k=k))
@@ -305,7 +306,7 @@ class Propensities:
         self.theta = np.asarray(found.x).reshape(self._shape)
 
     def of_logged(self, thetas: Floats | None = None) -> Floats:
-        """Return the probabilities (..., n) of the logged arms, by coefficients (..., p, K - 1)."""
+        """Return the probabilities (..., n) of the logged arms by coefficients (..., d, K - 1)."""
         theta = self.theta if thetas is None else thetas
         free = [theta[..., k] @ self.x.T for k in range(self._K - 1)]
         logits, logged = [np.zeros_like(free[0]), *free], np.zeros_like(free[0])
@@ -314,7 +315,7 @@ class Propensities:
         return np.asarray(1 / np.sum([np.exp(logit - logged) for logit in logits], axis=0))
 
     def resampled(self, counts: Floats) -> Floats:
-        """Return coefficients (B, p, K - 1) of resamples, rows counted (B, n), by a Newton step."""
+        """Return coefficients (B, d, K - 1) for B resamples with row `counts`, by Newton steps."""
         p = softmax(self._logits(self.x, self.theta), axis=1)[:, 1:]
         surprise = np.eye(self._K)[self._action][:, 1:] - p
         score = (self.x[:, :, None] * surprise[:, None]).reshape(len(p), -1)
@@ -331,7 +332,7 @@ class Propensities:
         return np.asarray(self.theta + step.reshape(-1, *self._shape))
 
     def imbalance(self, pi: Floats) -> float:
-        """Return the largest error, in stddevs, of features' means weighted by 1 / propensity."""
+        """Return the largest error of weighted means of features, in standard deviations."""
         weight, most = 1 / self.of_logged(), 0.0
         for arm in np.flatnonzero(pi.any(axis=0)).tolist():
             w = np.where(self._action == arm, weight, 0)
@@ -354,7 +355,7 @@ def _cross_fitted(log: Observed, parts: Parts) -> Floats:
 
 
 class Cell(NamedTuple):
-    """Cell of condition 2: rows with one arm, whose weights have a known sum."""
+    """Cell in condition 2 of this module, rows of one arm whose weights have a known sum."""
 
     rows: Ints
     """rows of the cell that show its arm, by falling reward"""
@@ -363,7 +364,7 @@ class Cell(NamedTuple):
 
 
 def cells_of(log: Observed, pi: Floats, q: Floats) -> list[Cell]:
-    """Return the cells of all arms that the policy plays: bins of predicted rewards q (n, K)."""
+    """Return the cells, bins of predicted rewards `q` (n, K), of all arms that the policy plays."""
     found = []
     for arm in np.flatnonzero(pi.any(axis=0)).tolist():
         mine = np.flatnonzero((log.action == arm) & (pi[:, arm] > 0))
@@ -390,23 +391,23 @@ class Sums(NamedTuple):
     """Sums over a cell's rows, in each of B resamples, from which its bounds are computed."""
 
     share: Floats
-    """mean probability of the cell under the policy, divided by the sum of p / e, (B,)"""
+    """mean probability of the cell under the policy, divided by its sum of weights, (B,)"""
     fixed: Floats
-    """sum of p r, (B,)"""
+    """sum of policy probability x reward, (B,)"""
     levels: Floats
-    """rewards that occur, without repetition, falling, (m,)"""
+    """the m different rewards in falling order, (m,)"""
     c: Floats
-    """sums of c over all rewards down to each level, (B, m)"""
+    """sums of c = policy probability x (1 / propensity - 1) over rewards >= each level, (B, m)"""
     cr: Floats
-    """sums of c r over all rewards down to each level, (B, m)"""
+    """sums of policy probability x (1 / propensity - 1) x reward, over the same rewards, (B, m)"""
 
     def level(self, share: Floats) -> Ints:
-        """Return the levels (G,) down to which rewards have shares (G,) of c in resample 0."""
+        """Return the numbers of the levels above which rewards have given shares of all `c`."""
         found = np.searchsorted(self.c[0], share * self.c[0, -1])
         return np.minimum(found, len(self.levels) - 1)
 
     def weighted(self, level: Ints, above: Floats, below: Floats) -> Floats:
-        """Return sums (B,) of c R r, R being `above` or `below` a level (B,) and of mean 1."""
+        """Return sums (B,) of c x factor x reward; the factor, of mean 1, changes at a level."""
         at, t = np.arange(len(self.c)), self.levels[level]
         over = self.cr[at, level] - t * self.c[at, level]
         under = self.cr[:, -1] - t * self.c[:, -1] - over
@@ -414,10 +415,10 @@ class Sums(NamedTuple):
 
 
 class Resamples:
-    """Bounds for B resamples of the log, with R changing at the same rewards as in `whole`.
+    """Bounds of the policy's mean reward in B bootstrap resamples of the log.
 
-    In `whole` these rewards are optimal. In a resample they still give a bound, by duality, and one
-    that does not overfit the resample.
+    The unknown factors in rows' weights change from gamma to 1 / gamma at the rewards at which this
+    is optimal for the full log `whole`: a valid bound, by duality, that does not overfit.
     """
 
     def __init__(
@@ -439,7 +440,7 @@ class Resamples:
         self._where = self._sums if whole is None else whole._sums
 
     def ends(self, gamma: Floats) -> tuple[Floats, Floats]:
-        """Return the least and the largest value of the policy, (B,) each, at strengths (B,)."""
+        """Return the policy's smallest and largest mean reward, (B,) each, at strengths `gamma`."""
         least, most = np.zeros((2, len(gamma)))
         for cell, where in zip(self._sums, self._where, strict=True):
             few, many = where.level(1 / (gamma + 1)), where.level(gamma / (gamma + 1))
@@ -448,7 +449,7 @@ class Resamples:
         return least, most
 
     def breaks(self) -> Floats:
-        """Return the strength (B,), 1 to 100, at which the least gain is 0; 0 if negative at 1."""
+        """Return the strength (B,), 1 to 100, at which the smallest gain is 0; 0 if below at 1."""
         low, high = np.zeros((2, len(self.logged)))
         high += ln(_MAX_GAMMA)
         # a policy that equals the log's own must not count as better
@@ -475,7 +476,7 @@ def _sums(cell: Cell, reward: Floats, p: Floats, odds: Floats, counts: Floats) -
 
 
 def _counts(n: int, spec: Any, seed: int) -> Iterator[Floats]:
-    """Yield the counts of rows in all resamples, as many (B, n) at a time as memory allows."""
+    """Yield the counts of rows in resamples, (B, n) for as many at a time as memory allows."""
     draw = Streams([seed]).uniforms("resamples of a log", n)
     size = max(1, _MAX_ARRAY_SIZE // (n * spec.n_actions))
     for start in range(0, _RESAMPLES, size):
@@ -495,7 +496,7 @@ def _bounds(
     alpha: float,
     seed: int,
 ) -> tuple["pd.DataFrame", float]:
-    """Return the table of bounds, and the gamma up to which 1 - alpha / 2 of resamples gain."""
+    """Return the table of bounds, and the gamma up to which enough resamples show a gain."""
     import pandas as pd  # not before: slow to import
 
     n = len(log.action)
