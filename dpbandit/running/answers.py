@@ -1,11 +1,10 @@
 """Table of the cost of privacy measured on the suite, from which recommendations are made.
 
-`answers.csv` is written by `dpbandit suite freeze`. README, the page of the suite, the catalogue,
-`dpbandit agents`, `recommend` and `frontier` read it; no other source names a best agent. Roles of
-rows: "chosen", the best agent for a problem at an epsilon (infinity: without privacy), measured on
-fresh users that had no part in the choice; "zero", play that learns nothing, on those fresh users;
-"candidate", an agent that competed, on the users of the choice; "horizon", the chosen agent with
-another number of users.
+`dpbandit suite freeze` writes `answers.csv`. README, the page of the suite, the catalogue,
+`dpbandit agents`, `recommend` and `frontier` read it; no other source names a best agent. A row's
+role is "candidate" if its agent was one of those from which the best was chosen for a problem at an
+epsilon (infinity: without privacy), "chosen" if it is the best, measured again on new users, "zero"
+if it learns nothing, on the same users, "horizon" if it is the best with another number of users.
 """
 
 import csv
@@ -19,17 +18,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from dpbandit.lazy import catalogue
 
-T = TypeVar("T")
+T = TypeVar("T")  # class of the entries of a catalogue
 CHOSEN, ZERO, CANDIDATE, HORIZON = "chosen", "zero", "candidate", "horizon"
 TRUST = "trust"
 """Kind of problems whose privacy does not rely on a trusted central server."""
 
 
 class Answer(NamedTuple):
-    """Row of the table; regret is in the problem's unit, and missing values are NaN."""
+    """Row of the table answers.csv; regret is in the problem's unit, missing values are NaN."""
 
     problem: str
-    """name in the suite"""
+    """name of the problem in the suite"""
     kind: str
     """kind of problem, see `Spec.measured_as`"""
     environment: str
@@ -52,29 +51,29 @@ class Answer(NamedTuple):
     worst: float
     """largest regret of a replica"""
     times: float
-    """regret over that of the best agent without privacy"""
+    """mean regret divided by that of the best agent without privacy"""
     times_low: float
-    """lower end of the 95 % bootstrap interval of `times`, paired if users are equal"""
+    """lower end of the 95 % bootstrap interval of `times`, paired if both had the same users"""
     times_high: float
     score: float
-    """0 for the regret of uniform play, 1 for that of the best agent without privacy, linear"""
+    """regret on a linear scale, 0 for uniform play and 1 for the best agent without privacy"""
     score_low: float
     score_high: float
     above_fixed: float
-    """regret over that of the best fixed action; inf if that action has none"""
+    """mean regret divided by that of the best fixed action; inf if the latter is 0"""
 
 
-_COLUMN_TYPES: Mapping[str, type] = Answer.__annotations__
+_COLUMN_TYPES: Mapping[str, type] = Answer.__annotations__  # of answers.csv
 
 
 def answer_file() -> Any:
-    """Return the path of the table; the file is missing while it is being made."""
+    """Return the path of answers.csv, which does not exist while it is being made."""
     return files("dpbandit.running").joinpath("answers.csv")
 
 
 @cache
 def answers() -> tuple[Answer, ...]:
-    """Return all rows of the table."""
+    """Return all rows of answers.csv."""
     text = answer_file().read_text(encoding="utf-8")
     return tuple(
         Answer(**{name: _COLUMN_TYPES[name](value) for name, value in row.items()})
@@ -94,7 +93,7 @@ def epsilons() -> tuple[float, ...]:
 
 
 def nearest(epsilon: float) -> float:
-    """Return the measured finite epsilon nearest in logarithm; infinity for infinity."""
+    """Return the measured finite epsilon with the nearest logarithm; infinity for infinity."""
     finite = [one for one in epsilons() if one < inf]
     return epsilon if epsilon == inf else min(finite, key=lambda one: abs(log(one / epsilon)))
 
@@ -107,8 +106,8 @@ def same_problem(
 ) -> str | None:
     """Return the name of the suite's problem with these arguments, else None.
 
-    Of several, it is the one with the nearest horizon. Problems of kind `TRUST` are left out: they
-    repeat others' environments with another kind of privacy.
+    Of several problems it is that with the nearest horizon. Problems of kind `TRUST` are left out,
+    as they are other problems with another kind of privacy.
 
     Args:
         environment, arguments, horizon: environment of the problem, its arguments and horizon.
@@ -127,16 +126,16 @@ def same_problem(
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Return arguments of an environment without its horizon as JSON, as in the table."""
+    """Return an environment's arguments without its horizon as JSON, as answers.csv has them."""
     compared = {name: value for name, value in arguments.items() if name != "horizon"}
     return json.dumps(compared, sort_keys=True, default=repr)
 
 
 def ranked(kind: str, epsilon: float) -> list[str]:
-    """Sort the agents measured on a kind of problem by geometric mean of `times`, best first.
+    """Sort the agents measured on a kind of problem by the geometric mean of costs, best first.
 
-    Agents that competed on more problems of the kind come first. Without privacy, the means of
-    private agents at epsilon infinity are multiplied by `WITHOUT_PRIVACY_FACTOR`.
+    The cost on a problem is `Answer.times`. Agents that were measured on more problems come first.
+    Without privacy, means of private agents are multiplied by `WITHOUT_PRIVACY_FACTOR`.
     """
     times: dict[str, dict[str, float]] = {}
     for one in answers():
@@ -152,14 +151,14 @@ def ranked(kind: str, epsilon: float) -> list[str]:
 
 
 WITHOUT_PRIVACY_FACTOR = 1.05
-"""Handicap of private agents at epsilon infinity against agents made without privacy."""
+"""Factor on the cost of private agents at epsilon infinity, so that others win if nearly equal."""
 _LEAST_TIMES = 1e-3
-"""Least value of `times` in a geometric mean, which a regret near 0 would dominate."""
+"""Smallest ratio of regrets in a geometric mean, which a regret near 0 would dominate."""
 
 
 @cache
 def mean_scores(epsilon: float) -> Mapping[str, float]:
-    """Return each agent's mean score over the problems on which it competed at an epsilon."""
+    """Return each agent's mean score over the problems on which it was measured at `epsilon`."""
     found: dict[str, list[float]] = {}
     for one in answers():
         if one.role == CANDIDATE and one.epsilon == epsilon:
@@ -171,7 +170,7 @@ def mean_scores(epsilon: float) -> Mapping[str, float]:
 def starting() -> frozenset[str]:
     """Return ids of the best agents of each kind of problem, at epsilon 1 and without privacy.
 
-    Settings and wrappers, such as "guarded:", are left out.
+    The ids are without settings and without wrappers such as "guarded:".
     """
     ids = {one["id"] for one in catalogue("dpbandit.agents")}
     kinds = {one.kind for one in answers() if one.kind != TRUST}
@@ -180,7 +179,7 @@ def starting() -> frozenset[str]:
 
 
 def score(agent: str) -> float | None:
-    """Return an id's mean score at epsilon 1, of agents without epsilon the score at infinity."""
+    """Return an agent's mean score at epsilon 1, or without privacy if it has no epsilon."""
     return mean_scores(1.0).get(agent, mean_scores(inf).get(agent))
 
 
@@ -194,14 +193,14 @@ def by_score(some: Iterable[T]) -> list[T]:
 
 
 AFFORDABLE = 1.5
-"""Ratio to the regret of the best agent without privacy up to which privacy is affordable."""
+"""Largest ratio of regret to that of the best agent without privacy that is called affordable."""
 
 
 class UsersNeeded(NamedTuple):
-    """Numbers of users from which on a private agent is good; None if not reached."""
+    """Numbers of users from which on a private agent meets two standards; None if it never does."""
 
     affordable: int | None
-    """users from which on regret is at most `AFFORDABLE` times that of the best without privacy"""
+    """users from which on regret is at most 1.5 times that of the best agent without privacy"""
     beats_fixed: int | None
     """users from which on regret is below that of the best fixed action"""
     measured: int
@@ -228,7 +227,7 @@ def users_needed(problem: str, epsilon: float) -> UsersNeeded | None:
 
 
 def first_for_good(places: Sequence[int], holds: Sequence[bool]) -> int | None:
-    """Return the first of `places` from which on all `holds` are True; None if the last is not.
+    """Return the first of `places` from which on all of `holds` are True; None if there is none.
 
     >>> first_for_good([1, 2, 4, 8], [True, False, True, True])
     4
@@ -240,7 +239,7 @@ def first_for_good(places: Sequence[int], holds: Sequence[bool]) -> int | None:
 
 
 def written(rows: Iterable[Answer], head: str) -> str:
-    """Return rows as CSV text, numbers to six digits, below the lines of `head` after a #."""
+    """Return CSV text of rows, numbers to six digits, after the lines of `head` as comments."""
     out = StringIO()
     out.writelines(f"# {line}\n" for line in head.splitlines())
     table = csv.writer(out, lineterminator="\n")

@@ -60,13 +60,13 @@ from dpbandit.specs import (
 )
 
 _CACHE_BYTES, _MAX_REPLICAS_TOGETHER = 1 << 22, 256
-"""Memory for the d x d matrices of replicas that run together, and their largest number."""
+"""Largest memory, in bytes, of the matrices of replicas that run together, and of such replicas."""
 
 
 def replicas_at_once(spec: Spec, config: AgentConfig | None = None) -> int:
-    """Return the number of replicas whose matrices fit in the cache; changes speed, not numbers.
+    """Return the number of replicas whose matrices fit in the cache; affects only the speed.
 
-    Matrices have the size that `spec` suggests, or that `config`, which may map features, needs.
+    Matrices are as large as `spec` suggests, or as the agent of `config` needs.
     """
     entries = spec.matrix_entries if config is None else matrix_entries(config, spec)
     return max(1, min(_MAX_REPLICAS_TOGETHER, _CACHE_BYTES // (8 * entries)))
@@ -118,9 +118,9 @@ def play_any(
     advance: Callable[[int], None] = lambda rounds: None,
     answer_from: Ints | None = None,
 ) -> Log:
-    """Play any agent; for an oracle, first play Uniform on the same users to find the best action.
+    """Play any agent; for an oracle, first find the best action in a run of Uniform on its users.
 
-    The oracle's action is the best up to the last round of `answer_from`, by default of `marks`.
+    The action is the best one up to the last round of `answer_from`, by default of `marks`.
     """
     if isinstance(config, Hindsight):
         from dpbandit.agents import Uniform
@@ -292,7 +292,7 @@ def compare(
 
 
 LogsByAgent: TypeAlias = dict[str, list[Log] | InputError]
-"""Logs of each agent, or the error with which it failed, by name."""
+"""Agent's name -> its logs, or the error with which it failed."""
 
 
 def _played(found: list[Log] | InputError) -> list[Log]:
@@ -300,7 +300,7 @@ def _played(found: list[Log] | InputError) -> list[Log]:
 
 
 def failure_message(name: str, why: InputError) -> str:
-    """Return a sentence on why an agent failed, with its name in the comparison."""
+    """Return a sentence about an agent's error, with the agent's name in the comparison."""
     return str(why) if isinstance(why, AgentError) else f"{name} failed. {why}"
 
 
@@ -311,8 +311,8 @@ def _left(
 ) -> dict[str, AgentConfig]:
     """Return the agents that have not failed.
 
-    Raises the first failure if all requested agents failed, or if an added baseline did, which
-    shows that the problem is at fault.
+    Raises the first error if all requested agents failed, or if an added baseline did, which
+    shows that the problem is wrong.
     """
     left = {name: config for name, config in configs.items() if name not in failed}
     if failed and (not requested.keys() & left.keys() or failed.keys() - requested.keys()):
@@ -328,9 +328,9 @@ def _block_logs(
     bar: Progress | Note,
     on_mark: Callable[[Mark], None] | None = None,
 ) -> LogsByAgent:
-    """Play all agents on the users of a block of replicas; oracles last, since they need logs.
+    """Play all agents on a block of replicas; oracles last, as they need the logs of others.
 
-    Agents with larger matrices than others of the problem play fewer replicas at a time.
+    Agents with large matrices play fewer replicas at a time.
     """
     logs: LogsByAgent = {}
     for name in sorted(configs, key=lambda name: isinstance(configs[name], Hindsight)):
@@ -385,9 +385,9 @@ def _tell(on_mark: Callable[[Mark], None], name: str, first: int, mark: Mark) ->
 
 
 def _groups(configs: Mapping[str, AgentConfig]) -> list[dict[str, AgentConfig]]:
-    """Split agents into tasks: foreign ones first, then private ones, which mostly take longest.
+    """Split agents into tasks, foreign ones first, then private ones, which mostly take longest.
 
-    Oracles are in the task of the last agent, whose log gives them the best action.
+    Oracles (such as BestFixed) join the task of the last agent, whose log has the best action.
     """
     groups, oracles = list[dict[str, AgentConfig]](), dict[str, AgentConfig]()
     order = {
@@ -412,7 +412,7 @@ def _logs_in_processes(
     jobs: int,
     limit: TimeLimit | None,
 ) -> list[LogsByAgent]:
-    """Play tasks (block, agents) in worker processes, which note their progress on the board.
+    """Play tasks (block of replicas, agents) in worker processes, with progress bars on `board`.
 
     With a limit, tasks of foreign agents, which come first, have one process each.
     """
@@ -442,7 +442,7 @@ def _silent_block_logs(
     note: Note,
     limit: TimeLimit | None,
 ) -> LogsByAgent:
-    """Play a block in a worker process, on one thread, with each agent's time limit."""
+    """Play agents on a block of replicas in a worker process, on one thread, with time limits."""
     with one_thread(), warnings_on_stderr():
         limits = {limit_for(config, limit) for config in configs.values()}
         try:
@@ -475,7 +475,7 @@ def as_run(
     first: int = 0,
     marks: Ints | None = None,
 ) -> AgentRun:
-    """Join logs of consecutive replicas, from number `first` on, to one run.
+    """Join an agent's logs of consecutive replicas, the first one numbered `first`, to a run.
 
     `marks` are the logged rounds; by default `log_marks`, or its last one. Raises `InputError` if
     an agent that played has another ledger than the certificate.

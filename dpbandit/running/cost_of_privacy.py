@@ -19,25 +19,25 @@ from dpbandit.running.resolve import resolve_agent, resolve_spec
 from dpbandit.specs import Spec
 
 _AT_THE_CLAIM = 0.9
-"""Certified over claimed epsilon from which on (up to 1) sentences give the claimed one."""
+"""Ratio of certified to claimed epsilon from which, up to 1, sentences quote the claimed one."""
 _ZERO_REGRET_SHARE = 1e-9
-"""Share of the largest mean regret below which regret counts as a rounding error of 0."""
+"""Share of the largest mean regret below which a regret counts as 0."""
 _NO_COST = 1.1
-"""Upper end of the ratio's interval below which, if it contains 1, no cost of privacy is found."""
+"""Upper end of an interval of the cost ratio up to which, if it includes 1, there is no cost."""
 
 
 def cost_of_privacy(results: Results) -> tuple[str, ...]:
     """Describe in sentences what privacy costs at each certified epsilon of a comparison.
 
-    The private agent that loses least at an epsilon is compared with the agent without privacy that
-    loses least, and with the best fixed action in hindsight, all in this comparison, on the same
-    users. Intervals are 95 % bootstraps over replicas, drawn together. If the fixed action loses
-    significantly less, a sentence advises to keep it. Agents with printed constants are left out if
-    other agents are private. The least of several means is biased downwards: repeat the comparison
-    of the chosen agents with a fresh seed.
+    At each epsilon the private agent with the smallest mean regret is compared with the agent
+    without privacy that has the smallest one, and with the best fixed action in hindsight, on the
+    same users. Intervals are 95 % bootstraps over replicas. If the fixed action has significantly
+    less regret, a sentence advises to keep it. Agents with the constants of papers are left out if
+    other agents are private. The smallest of several means is biased downwards, so repeat the
+    comparison of the chosen agents with another seed.
 
     Returns:
-        Sentences for people, none if no agent is private.
+        Sentences for users, none if no agent is private.
 
     Raises:
         InputError: runs are on several problems.
@@ -58,21 +58,21 @@ def cost_of_privacy(results: Results) -> tuple[str, ...]:
 
 
 class _Cost(NamedTuple):
-    """Cost of the private agent that loses least at a certified epsilon."""
+    """Cost of the private agent with the smallest mean regret at a certified epsilon."""
 
     run: AgentRun
     at: str
-    """certified epsilon in words, with what restricts the privacy"""
+    """certified epsilon in words, with the restrictions of the privacy"""
     times: tuple[float, float, float]
-    """mean regret over that of the best agent without privacy, with the ends of its 95 % interval;
-    NaN if there is no such agent, or its regret may be zero"""
+    """mean regret divided by that of the best agent without privacy, and the ends of its 95 %
+    interval; NaN if there is no such agent, or its regret may be zero"""
     saved_low: float
     """lower end of the 95 % interval of the best fixed action's regret minus this agent's"""
     saved_high: float
 
 
 def _costs(runs: Sequence[AgentRun]) -> list[_Cost]:
-    """Return the cost of the best private run of each (epsilon, delta, restriction), sorted."""
+    """Return the costs of the best private runs by (epsilon, delta, restriction), sorted by it."""
     private = [run for run in runs if 0 < run.certificate.epsilon < inf]
     certified = [run for run in private if run.config.get("calibration") != "paper"]
     groups: dict[tuple[float, float, str], list[AgentRun]] = {}
@@ -92,7 +92,7 @@ def _costs(runs: Sequence[AgentRun]) -> list[_Cost]:
 
 
 def _epsilon(run: AgentRun) -> float:
-    """Return the certified epsilon to 3 digits, or the claimed one if it is hardly larger."""
+    """Return the certified epsilon to 3 digits, or the claimed one if at most 11 % larger."""
     certified, claimed = run.certificate.epsilon, run.certificate.claimed_epsilon
     near = _AT_THE_CLAIM * claimed <= certified <= claimed
     return claimed if near else float(f"{certified:.2e}")
@@ -121,7 +121,7 @@ def _on_shared_replicas(runs: Sequence[AgentRun]) -> list[AgentRun]:
 
 
 def _best_public(runs: Sequence[AgentRun]) -> AgentRun | None:
-    """Return the run of least regret without a privacy claim, other than BestFixed, or None."""
+    """Return the run with the smallest regret that claims no privacy, other than BestFixed."""
     return min(
         (
             run
@@ -135,7 +135,7 @@ def _best_public(runs: Sequence[AgentRun]) -> AgentRun | None:
 
 
 def _fixed(runs: Sequence[AgentRun]) -> AgentRun | None:
-    """Return the run of BestFixed, unless its regret is 0, as where regret is measured from it."""
+    """Return the run of BestFixed; None if its regret is 0, as it is if regret refers to it."""
     found = next((run for run in runs if run.config["agent"] == "BestFixed"), None)
     least = _ZERO_REGRET_SHARE * max(map(_mean, runs), default=0.0)
     return found if found is not None and _mean(found) > least else None
@@ -146,7 +146,7 @@ def _mean(run: AgentRun) -> float:
 
 
 class _Words(NamedTuple):
-    """Builder of the sentences about one problem."""
+    """Builder of the sentences about the cost of privacy on one problem."""
 
     horizon: int
     unit: Losing
@@ -156,7 +156,7 @@ class _Words(NamedTuple):
     def fixed_is_best(
         self, costs: Sequence[_Cost], public: AgentRun | None, fixed: AgentRun
     ) -> str:
-        """Return the sentence for private agents that lose more than the best fixed action."""
+        """Return the sentence about private agents with more regret than the best fixed action."""
         losers = " and ".join(
             f"{without_epsilon(cost.run.name)} {self._number(cost.run)} at {cost.at}"
             for cost in costs
@@ -172,7 +172,7 @@ class _Words(NamedTuple):
     def costs(
         self, costs: Sequence[_Cost], public: AgentRun | None, fixed: AgentRun | None
     ) -> Iterator[str]:
-        """Yield a sentence for each epsilon; the first also has the fixed action's regret."""
+        """Yield a sentence for each epsilon; the first also quotes the fixed action's regret."""
         known = False
         for cost in costs:
             if public is None:
@@ -240,7 +240,7 @@ def _ratio(times: tuple[float, float, float]) -> str:
 def _missing(
     runs: Sequence[AgentRun], costs: Sequence[_Cost], public: AgentRun | None, spec: Spec | None
 ) -> Iterator[str]:
-    """Yield a sentence that names the agent without privacy missing in the comparison."""
+    """Yield a sentence about an agent without privacy that the comparison should include."""
     setup = runs[0].setup
     # By its name, not by its spec: on a problem of the suite another agent may have been chosen.
     known = (
@@ -274,7 +274,7 @@ def _spec_of(setup: Setup) -> Spec | None:
 
 
 def _nouns(spec: Spec | None) -> tuple[str, str]:
-    """Return nouns for a problem's users and actions; rounds and action without a spec."""
+    """Return nouns for a problem's users and actions, "rounds" and "action" without a spec."""
     if spec is None:
         return "rounds", "action"
     who, action = getattr(spec, "visit", spec).nouns

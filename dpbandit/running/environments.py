@@ -27,8 +27,8 @@ from dpbandit.envs.adapters import make_problem
 from dpbandit.results.problems import as_words, is_number, label_of, short_id
 from dpbandit.specs import Problem
 
-ENDING = ".toml"
-_KEYS = ("id", "arguments")
+ENDING = ".toml"  # of environment files
+_KEYS = ("id", "arguments")  # of an environment file
 
 
 class EnvironmentFile(NamedTuple):
@@ -36,7 +36,7 @@ class EnvironmentFile(NamedTuple):
 
     id: str
     arguments: dict[str, Any]
-    """arguments; the paths `frame` and `path` are relative to the current folder"""
+    """arguments of the environment; paths `frame` and `path` are relative to the current folder"""
 
 
 def is_file(environment: str) -> bool:
@@ -45,9 +45,9 @@ def is_file(environment: str) -> bool:
 
 
 def read_environment(path: str) -> EnvironmentFile:
-    """Read an environment file: `id`, and a table `arguments`.
+    """Read a TOML file with the `id` of an environment and a table of its `arguments`.
 
-    In the file, paths of tables are relative to its folder.
+    In the file, paths of data tables are relative to the file's folder.
 
     Raises:
         InputError: the file does not exist, is no TOML, or has another key.
@@ -82,7 +82,7 @@ def read_environment(path: str) -> EnvironmentFile:
 
 
 def write_environment(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Write an environment file without arguments that are None; `frame` relative to its folder."""
+    """Write an environment file; leave out arguments that are None, make `frame` relative to it."""
     values = {key: value for key, value in arguments.items() if value is not None}
     if isinstance(values.get("frame"), str | os.PathLike):
         values["frame"] = os.path.relpath(values["frame"], path.parent)
@@ -101,7 +101,7 @@ def _key(key: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Format a number, word, truth value or list in TOML, which writes them as JSON does."""
+    """Format a number, word, truth value or list for TOML, where it has the form of JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -115,8 +115,8 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
     "dpbandit/" and "-v0" are optional in ids.
 
     Raises:
-        InputError: an unknown id, a module that cannot be imported, a registered environment that
-            is not dpbandit's, an object that is not callable.
+        InputError: the id is unknown, its module cannot be imported, it is a registered environment
+            of others, or the object is not callable.
     """
     if not isinstance(env, str):
         if not callable(env):
@@ -139,9 +139,9 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
 
 
 def arguments_of(make: ProblemMaker, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge arguments with those that a problem maker already has, as plain values.
+    """Merge arguments with those that a problem maker already contains, as Python values.
 
-    Integers become floats where floats are declared, and NumPy's numbers Python's.
+    Integers become floats where the maker declares floats; NumPy's numbers become Python's.
     """
     defaults = dict(make.keywords) if isinstance(make, partial) else {}
     defaults.pop("problem", None)
@@ -163,7 +163,7 @@ def without_defaults(make: ProblemMaker, arguments: Mapping[str, Any]) -> dict[s
 
 
 def _inside(make: ProblemMaker) -> Any:
-    """Return the class or function that `make_problem` calls."""
+    """Return the class or function of problems that a problem maker calls."""
     problem = make.keywords["problem"] if isinstance(make, partial) else make
     return load_env_creator(problem) if isinstance(problem, str) else problem
 
@@ -171,8 +171,8 @@ def _inside(make: ProblemMaker) -> Any:
 def environment_id(env: str) -> str:
     """Complete an id: "OJPricing" becomes "dpbandit/OJPricing-v0".
 
-    MODULE:ID imports MODULE first; MODULE:CLASS is a class of problems in it. For a TOML file the
-    id in the file is completed. Raises `InputError` as `problem_maker` does.
+    For MODULE:ID, MODULE is imported first; MODULE:CLASS names a class of problems in it. For a
+    TOML file the id in it is completed. Errors are those of `problem_maker`.
     """
     if is_file(env):
         return environment_id(read_environment(env).id)
@@ -215,7 +215,7 @@ def _refuse_agent(name: str) -> None:
 
 
 def environment_label(environment: str) -> str:
-    """Shorten an id for display: without "dpbandit/" and "-v0"; a file's name without folder.
+    """Shorten an id for display, without "dpbandit/" and "-v0", or a file's name, without folder.
 
     >>> environment_label("dpbandit/OJPricing-v0"), environment_label("here/shop.toml")
     ('OJPricing', 'shop')
@@ -226,7 +226,7 @@ def environment_label(environment: str) -> str:
 def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
     """Name a problem for display: its short id and its arguments, without the horizon.
 
-    Tables, and arguments that stand in the environment's file, are left out.
+    Data tables, and arguments that are in the environment's TOML file, are left out.
 
     >>> problem_label("dpbandit/GLMBandit-v0", {"dim": 5, "horizon": 10})
     'GLMBandit dim=5'

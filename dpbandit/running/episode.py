@@ -33,9 +33,9 @@ from dpbandit.privacy.mechanism import count_users
 from dpbandit.specs import Agent, Problem, Spec, Step, acted, check_mask, finite_array
 
 FIRST_ROUNDS = 10
-"""Rounds at the start in which the form of contexts, actions and steps is checked."""
+"""Number of first rounds in which shapes and values of contexts, actions and steps are checked."""
 SHORTEST_BLOCK = 4
-"""Rounds below which playing them one by one takes less time than a block."""
+"""Smallest number of rounds that are faster to play as a block than one by one."""
 _REGRET_TOLERANCE = 1e-6
 """Relative and absolute rounding error allowed in a step's regret and means."""
 
@@ -46,7 +46,7 @@ def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
 
 
 def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
-    """Raise `InputError`, with the agent's class, unless the spec allows the action."""
+    """Raise `InputError`, which names the agent's class, unless the spec allows the action."""
     try:
         spec.validate(action, replicas)
     except InputError as mistake:
@@ -57,7 +57,7 @@ def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
 def check_step(spec: Spec, step: Any, replicas: int) -> None:
     """Raise `InputError` unless a step is a `Step` of consistent, finite numbers.
 
-    It must have a datum if the spec has a `datum_shape`.
+    The step must have a datum if the spec has a `datum_shape`.
     """
     if not isinstance(step, Step):
         raise InputError(f"Expected step to return a Step, got a {type(step).__name__}.")
@@ -88,9 +88,9 @@ def _check_means(spec: Spec, *means: Floats) -> None:
 
 
 def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
-    """Raise `InputError` unless hindsight is a finite number, or one for each replica.
+    """Raise `InputError` unless `hindsight` is a finite number, or one for each replica.
 
-    It must be 0 unless the spec measures regret in hindsight.
+    The number must be 0 unless the spec measures regret in hindsight.
     """
     if not (isinstance(lacks, int | float) and isfinite(lacks)):  # NumPy's doubles are floats
         finite_array("hindsight", lacks, (replicas,))
@@ -102,7 +102,7 @@ def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
 
 
 def check_best_fixed(action: Any, replicas: int) -> None:
-    """Raise `InputError` unless the best fixed actions are an array of one for each replica."""
+    """Raise `InputError` unless the best fixed actions are an array, with one for each replica."""
     if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
         raise InputError(
             f"Expected best_fixed to be an array of {replicas} actions, got {abbrev(action)}."
@@ -110,7 +110,7 @@ def check_best_fixed(action: Any, replicas: int) -> None:
 
 
 def check_untouched(context: Floats, copy: Floats) -> None:
-    """Raise `InputError` if agent or problem changed the contexts, of which `copy` is a copy."""
+    """Raise `InputError` if agent or problem changed the contexts since `copy` was copied."""
     if not np.array_equal(context, copy):
         raise InputError(
             "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
@@ -119,7 +119,7 @@ def check_untouched(context: Floats, copy: Floats) -> None:
 
 
 class BlockError(InputError):
-    """The action of a round in a block differs from the one of this round alone."""
+    """The agent's action in a round of a block differs from its action in that round alone."""
 
 
 class Served(NamedTuple):
@@ -139,16 +139,16 @@ class Served(NamedTuple):
 
 
 class Episode:
-    """Play of an agent on a problem that has begun: `serve` users, then `learn` from their answers.
+    """Play of an agent on a problem: `serve` users, then `learn` from their feedback, in turn.
 
     Args:
-        problem: problem that has begun.
+        problem: problem whose episode has begun.
         agent: running agent.
         replicas: number of replicas R.
         streams: streams that neither agent nor problem draws from.
         blocks: play rounds of one policy at once where agent and problem allow it.
-        checked: number of rounds at the start whose form is checked; they are played one by one.
-        shortest_block: least number of rounds of a block.
+        checked: number of first rounds whose arrays are checked; they are played one by one.
+        shortest_block: smallest number of rounds of a block.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Episode:
         self._block, self._row = 0, 0  # rounds of the block, and how many the agent learned from
 
     def serve(self, most: int = 1) -> Served:
-        """Play the next round, or a block of at most `most`; the agent does not learn yet.
+        """Play the next round, or a block of at most `most` rounds; the agent does not learn yet.
 
         Raises:
             AgentError: `act` raised an exception.
@@ -199,11 +199,11 @@ class Episode:
 
     @property
     def unlearned(self) -> bool:
-        """True if there is feedback from which the agent has not learned."""
+        """True if there is feedback from which the agent has not yet learned."""
         return self._answered is not None
 
     def learn(self, most: int | None = None) -> int:
-        """Pass feedback to the agent's `update`; return the number of rounds.
+        """Pass feedback to the agent's `update`; return the number of rounds of that feedback.
 
         Args:
             most: number of rounds of a block to pass, one by one; by default all at once.
@@ -282,7 +282,7 @@ class Episode:
         return Served(first, 1, context, action, step, False)
 
     def _tell(self, method: str, round: int, error: BaseException) -> NoReturn:
-        """Raise the exception of an agent's method, as an `AgentError` where `agent_error` says."""
+        """Raise an exception of the agent, as an `AgentError` where `agent_error` gives one."""
         called = getattr(self.agent, "called", type(self.agent).__name__)
         failure = agent_error(called, method, round, error)
         if failure is None:
@@ -337,7 +337,7 @@ class Episode:
 
 
 def count_switches(total: Ints, before: AnyArray | None, served: Served) -> AnyArray:
-    """Add the changes of action to `total` (R,); overwrite `before` with the last action."""
+    """Add the changes of action after `before` to `total` (R,); return the last action."""
     action = served.action
     if served.is_block:
         if before is None:

@@ -18,18 +18,18 @@ from dpbandit.specs import AgentConfig
 _PARENT_CHECK_SECONDS = 1.0
 """Seconds between a worker's checks that its parent process still runs."""
 _GRACE_SECONDS = 60.0
-"""Seconds beyond the time limit of a run after which its process is killed."""
+"""Seconds after the time limit of a run at which its process is killed."""
 _EXIT_CODES = re.compile(r"\{(.*)\}")
 """Pattern of the exit codes in loky's message about a worker that ended."""
 
 PATIENT = TimeLimit(float("inf"), 600.0)
-"""Default limit of foreign agents, none for a run and ten minutes for a call."""
+"""Default limit of foreign agents, none for a run and ten minutes for a call of a method."""
 
 
 def limit_of(minutes: float | None) -> TimeLimit:
-    """Return the limit of `minutes` for a run and a sixtieth for a call; `PATIENT` for None.
+    """Return limits of `minutes` for a run, and of 1/60 of that for a call; `PATIENT` for None.
 
-    Raises `InputError` unless the minutes are > 0.
+    Raises `InputError` unless `minutes` is > 0.
     """
     if minutes is None:
         return PATIENT
@@ -45,7 +45,7 @@ def is_of_others(config: AgentConfig) -> bool:
 
 
 def limit_for(config: AgentConfig, limit: TimeLimit | None) -> TimeLimit | None:
-    """Return the time limit of an agent; dpbandit's own agents have none under `PATIENT`."""
+    """Return an agent's time limit, none for dpbandit's own agents if `limit` is `PATIENT`."""
     return limit if limit != PATIENT or is_of_others(config) else None
 
 
@@ -68,8 +68,8 @@ def each_apart(
 ) -> Iterator[Any]:
     """Yield the function's result for each task, in order, or an `AgentError` if its process died.
 
-    Up to `jobs` tasks run at a time, each alone in a worker process, so that a process that ends or
-    exceeds the limit can be attributed to its task. Another process then replaces it.
+    Up to `jobs` tasks run at a time, each alone in a worker process. So a process that ends or
+    exceeds the limit belongs to a known task, and another process replaces it.
     """
     idle: SimpleQueue[Any] = SimpleQueue()
     started: list[Any] = []

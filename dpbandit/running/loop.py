@@ -32,12 +32,12 @@ from dpbandit.specs import (
 )
 
 _MIN_WARNED_ROUNDS = 100
-"""Horizon below which no warning about late releases is given: such runs are mere trials."""
+"""Smallest horizon of a run that may get a warning about late releases."""
 
 
 @dataclass(frozen=True)
 class Log:
-    """Log of a run: cumulative regret, reward and switches of action, (marks, R), and seconds."""
+    """Log of a run, with cumulative regret, reward and changes of action at marks, (marks, R)."""
 
     regret: Floats
     reward: Floats
@@ -46,14 +46,14 @@ class Log:
     best_fixed: AnyArray
     """best action for all rounds in hindsight, (R,)"""
     clipped: Floats
-    """share of rounds that broke the problem's spec, (R,), see `dpbandit.specs.contract`"""
+    """share of rounds with data beyond the spec's bounds, (R,), see `dpbandit.specs.bounds`"""
     ledger: Ledger
-    """ledger with which the calls of mechanisms of all replicas were compared"""
+    """ledger of privacy costs, against which all calls of mechanisms were checked"""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Totals (R,) up to a mark, copied for a callback."""
+    """Cumulative numbers of replicas, (R,), at a logged round, copied for a callback."""
 
     agent: str
     """name of the agent in a comparison"""
@@ -62,7 +62,7 @@ class Mark:
     reward: Floats
     switches: Ints
     first_replica: int = 0
-    """number of the first of these R replicas; many replicas are played in several blocks"""
+    """number of the first of these replicas; many replicas are played in several blocks"""
 
 
 def play(
@@ -96,7 +96,7 @@ def play(
         InputError: an invalid environment, agent, seed or mark; values that do not fit the spec in
             the first rounds, or are not finite later; a larger share of rounds beyond the spec's
             bounds than its `most_outside`; an agent that calls a mechanism which its ledger does
-            not name, or that plays a round of a block otherwise than alone.
+            not name, or that plays a round differently in a block and alone.
 
     >>> play("GLMBandit", "fade:epsilon=2", range(3), horizon=40).regret.shape
     (40, 3)

@@ -1,9 +1,9 @@
-"""Joint draw of the rounds of one policy on a stationary problem, as one multinomial.
+"""Joint draw of all rounds of one policy on a stationary problem, by one multinomial.
 
-Arms in the rounds of a batch are independent draws from one policy, so the numbers of plays are
-multinomial, and the problem draws the total reward of each arm. Results have the distribution of
-play round by round. A replica's numbers are drawn at marks and when its own batch ends, so they do
-not depend on other replicas.
+Arms in the rounds of a batch are independent draws from one policy, so the arms' numbers of plays
+are multinomial, and the problem draws the total reward of each arm. Results are distributed as in
+single rounds. A replica's numbers are drawn at marks and when its own batch ends, so they do not
+depend on other replicas.
 
 Total rewards are raw data: they go to the agent's mechanism. The agent itself gets the counts of
 its own draws and the mechanism's releases.
@@ -19,11 +19,11 @@ from dpbandit.privacy.batches import CountedSums
 from dpbandit.specs import Agent, Problem
 
 MIN_ROUNDS_TOGETHER = 50
-"""Rounds between two marks below which playing them one by one is faster."""
+"""Smallest number of rounds between two marks that are faster to draw together than to play."""
 
 
 class Brought(NamedTuple):
-    """Totals of some rounds, each (R,): regret, reward, and switches of action."""
+    """Total regret, reward and changes of action in some rounds, (R,) each."""
 
     regret: Floats
     reward: Floats
@@ -31,10 +31,10 @@ class Brought(NamedTuple):
 
 
 class MultinomialPlay:
-    """Play of an agent that draws arms from fixed `chances` for `rounds_to_release` rounds.
+    """Play of an agent that draws arms with fixed `chances` until its next release.
 
-    The agent has `count_block(counts, rounds)`, which returns the mask (R, K) of sums to release,
-    and, unless it learns nothing, a `CountedSums` named `sums` and `learn_release`.
+    The agent has `rounds_to_release` and `count_block(counts, rounds)`, which returns the mask (R,
+    K) of sums to release. If it learns, it has a `CountedSums` named `sums` and `learn_release`.
     """
 
     def __init__(self, problem: Any, player: Any, streams: Streams) -> None:
@@ -48,9 +48,9 @@ class MultinomialPlay:
         return int(max(0, min(most, (self._player.rounds_to_release - self._waiting).min())))
 
     def play(self, rounds: int, before: npt.NDArray[Any], *, mark: bool) -> Brought:
-        """Play `rounds` rounds; rewards are drawn at a `mark` and at the ends of batches.
+        """Play `rounds` rounds; their rewards are drawn at a `mark`, and when a batch ends.
 
-        `before` (R,) holds the last actions, and is overwritten by the new ones.
+        `before` (R,) contains the last actions, and is overwritten by the new last ones.
         """
         self._waiting += rounds
         here = np.flatnonzero(mark | (self._waiting == self._player.rounds_to_release))
@@ -81,9 +81,9 @@ def multinomial_play(problem: Problem, player: Agent, streams: Streams) -> Multi
 
 
 def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, int]:
-    """Draw a random order of plays with these counts (K,); return its switches and last action.
+    """Draw an order of `counts` (K,) plays after arm `before`; return its changes and last arm.
 
-    Only the places of the arms that are not played most are drawn.
+    Positions are drawn for all arms but the most frequent one, which takes the remaining ones.
 
     >>> switches(np.array([0, 5]), 0, np.random.default_rng(1))
     (1, 1)

@@ -14,7 +14,7 @@ from dpbandit.running.settings import agent_kind, parse_agent
 from dpbandit.specs import Spec, made_agent
 
 _CURVED = "curved "
-"""Prefix of the kind of problems with curved losses, which are ranked with linear ones."""
+"""Prefix of kinds of problems with curved losses, which are ranked like those with linear ones."""
 
 
 def recommend(
@@ -26,17 +26,17 @@ def recommend(
 ) -> str:
     """Return the agent to start with, in the form that `compare` takes.
 
-    On a problem of the suite it is the agent chosen there at the nearest epsilon (0.1, 1 or 10), or
-    without privacy at infinity. On another problem it is, among agents that fit, the one with the
-    least cost of privacy on the suite's problems of that kind (geometric mean of regret over that
-    of the best without privacy); only public facts are used. FADE's model is left to `fade`, which
-    chooses by the problem. The answer is "uniform" if no private agent fits, or if the environment
-    reveals users to others (`Spec.carries`, such as "sold out"), which no certificate covers.
+    For a problem of the suite it is the agent chosen there at the nearest epsilon (0.1, 1, 10), or
+    without privacy at infinity. For another problem it is, of the agents that can play it, the one
+    with the smallest ratio of regret to that of the best agent without privacy, as the geometric
+    mean over the suite's problems of that kind; only public facts are used. If FADE is best, it is
+    `fade`, which chooses its model by the problem. It is "uniform" if no private agent can play, or
+    if the environment reveals users to others (`Spec.carries`, such as "sold out").
 
     Args:
         env: a spec, or a problem in any form that `compare` takes.
-        epsilon: target epsilon, with the agent's default delta; infinity asks for the agent without
-            privacy, the reference of every cost of privacy.
+        epsilon: target epsilon, with the agent's default delta; infinity asks for the best agent
+            without privacy.
         horizon: number of rounds of an environment; by default its own, or 10,000.
         env_kwargs: further arguments of an environment.
 

@@ -26,12 +26,12 @@ AnyAgent: TypeAlias = str | AgentConfig
 AnyAgents: TypeAlias = AnyAgent | Iterable[AnyAgent] | Mapping[str, AnyAgent]
 """An agent, several agents, or a mapping from names to agents."""
 AnyProblem: TypeAlias = str | ProblemMaker | Problem | gym.Env[Any, Any] | gym.vector.VectorEnv
-"""An id, a class or function that makes problems, a problem, or a Gymnasium environment of ours."""
+"""An id, a class or function that makes problems, or a problem, also in Gymnasium form."""
 
 _PLAIN_TYPES = (bool, int, float, str, NoneType)
-"""Types of arguments that are left out if they equal the default."""
+"""Types of an environment's arguments that are not recorded if they equal the default."""
 _DEFAULT_HORIZON = 10_000
-"""Rounds of an environment without a horizon of its own."""
+"""Horizon of an environment that has none of its own."""
 
 
 class ResolvedProblem(NamedTuple):
@@ -43,9 +43,9 @@ class ResolvedProblem(NamedTuple):
     arguments: dict[str, Any]
     """arguments of `make`, including `horizon`"""
     label: str
-    """label for titles"""
+    """label of the problem in titles"""
     recorded: Mapping[str, Any]
-    """arguments that results record; for a function also the fields of the problem that it makes"""
+    """arguments that results record; for a function, also the fields of the problem that it made"""
 
 
 def resolve_problem(
@@ -54,9 +54,9 @@ def resolve_problem(
     """Convert an id, class, problem or Gymnasium environment to a `ResolvedProblem`.
 
     Args:
-        env: see `AnyProblem`; a problem, or an environment around one, is made anew with the
-            arguments that it has.
-        horizon: number of rounds; by default the problem's, or 10,000 for a class.
+        env: see `AnyProblem`; a problem, or an environment that wraps one, is made again with the
+            same arguments.
+        horizon: number of rounds; by default the problem's own, or 10,000 for a class.
         env_kwargs: further arguments.
 
     Raises:
@@ -94,7 +94,7 @@ def resolve_problem(
 def problem_at_hand(
     env: AnyProblem, horizon: int | None = None, env_kwargs: Mapping[str, Any] | None = None
 ) -> Problem:
-    """Return a problem unchanged; make one from an id, class or environment."""
+    """Return a problem unchanged, or make one from an id, class or environment."""
     ready: Any = env
     if isinstance(env, str | type | gym.Env | gym.vector.VectorEnv) or not hasattr(env, "step"):
         resolved = resolve_problem(env, horizon=horizon, env_kwargs=env_kwargs)
@@ -105,7 +105,7 @@ def problem_at_hand(
 
 
 def _unwrapped(env: Any) -> Any:
-    """Remove the wrappers of `gym.make`; raise `InputError` for others, which would be lost."""
+    """Remove the wrappers of `gym.make`; raise `InputError` if there are others."""
     while isinstance(env, gym.Wrapper) and hasattr(env.unwrapped, "problem"):
         if not isinstance(env, OrderEnforcing | PassiveEnvChecker):
             name, steps = type(env).__name__, getattr(env, "_max_episode_steps", None)
@@ -124,7 +124,7 @@ def resolve_spec(
 ) -> Spec:
     """Return a spec unchanged, or the spec of an environment in any form.
 
-    An environment has `horizon` rounds; if None, `short` rounds; if None, its default.
+    An environment is made with `horizon` rounds, or `short` if it is None, or else its default.
     """
     if isinstance(spec, Spec):
         if horizon is not None or env_kwargs:
@@ -149,7 +149,7 @@ def resolve_agent(agent: AnyAgent) -> AgentConfig:
 def resolve_agents(agents: AnyAgents) -> dict[str, AgentConfig]:
     """Convert agents to name -> config; ids are their own names, configs are named by class.
 
-    Names of several configs of one class include the settings that are not the defaults.
+    If several configs have one class, their names include the settings that are not defaults.
 
     Raises:
         InputError: an object that is no agent, an unknown id, or a repeated name.
@@ -182,7 +182,7 @@ def resolve_agents(agents: AnyAgents) -> dict[str, AgentConfig]:
 
 
 def _briefly(config: Any) -> str:
-    """Return a config's class and the settings that are not defaults: `FADE(epsilon=2.0)`."""
+    """Return a config's class and non-default settings as text, such as `FADE(epsilon=2.0)`."""
     settings = [
         f"{f.name}={getattr(config, f.name)!r}"
         for f in fields(config)

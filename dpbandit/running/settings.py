@@ -49,12 +49,12 @@ def _may_play(thing: Any, module: str) -> bool:
 
 
 WRAPPER_KINDS = Kinds(wrappers())
-"""Words before the colon of an id, such as "priced", and classes of the wrappers' configs."""
-_WRAPPER_WORDS = f"{', '.join([*WRAPPER_KINDS][:-1])} and {[*WRAPPER_KINDS][-1]}"
+"""Prefix of an id that names a wrapper, such as "priced", -> class of the wrapper's config."""
+_WRAPPER_WORDS = f"{', '.join([*WRAPPER_KINDS][:-1])} and {[*WRAPPER_KINDS][-1]}"  # for messages
 
 
 def around(agent: str) -> tuple[str, str]:
-    """Split the wrapper words before an id, such as "priced:", from the id.
+    """Split an id into its prefixes that name wrappers, such as "priced:", and the rest.
 
     >>> around("guarded:priced:dp-ucb"), around("fade")
     (('guarded:priced:', 'dp-ucb'), ('', 'fade'))
@@ -76,14 +76,14 @@ def listed(text: str) -> list[str]:
 
 
 def parse_agent(text: str, **targets: float) -> AgentConfig:
-    """Make a config from ID[:KEY=VALUE...], after optional wrapper words such as "priced:"."""
+    """Make a config from the text ID[:KEY=VALUE...], which may begin with wrappers ("priced:")."""
     words, name, settings = _split(text)
     known = agent_id(words + name)  # an unknown id is reported before its settings
     return agent_config(known, parse_settings(settings), **targets)
 
 
 def module_of(text: str) -> str | None:
-    """Name the module that `parse_agent` imports for an agent; None for agents of the package.
+    """Return the module that `parse_agent` imports for an agent; None for dpbandit's agents.
 
     >>> module_of("guarded:mine.agents:Agent:epsilon=2"), module_of("guarded:fade")
     ('mine.agents', None)
@@ -93,7 +93,7 @@ def module_of(text: str) -> str | None:
 
 
 def plainly_spelt(text: str) -> str:
-    """Correct the spelling of an agent's id to that of `dpbandit agents`; keep its settings.
+    """Replace an agent's id by its spelling in `dpbandit agents`; keep the settings after it.
 
     >>> plainly_spelt("guarded:FADE 2:epsilon=2")
     'guarded:fade:epsilon=2'
@@ -103,7 +103,7 @@ def plainly_spelt(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, str, list[str]]:
-    """Split an agent into wrapper words, id or MODULE:NAME, and settings KEY=VALUE."""
+    """Split an agent's text into wrappers, id or MODULE:NAME, and settings KEY=VALUE."""
     words, bare = around(text)
     name, *settings = bare.split(":")
     if settings and "=" not in settings[0] and _spelt(name) not in AGENTS:  # MODULE:NAME
@@ -114,11 +114,10 @@ def _split(text: str) -> tuple[str, str, list[str]]:
 def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> AgentConfig:
     """Make the config of the agent with this id; "DPUCB" and "dp_ucb" mean dp-ucb.
 
-    MODULE:NAME is a foreign agent, which is imported, see `dpbandit.running.strangers`. An agent
-    after "priced:" prices through a model of demand, with the settings of `Priced` as well; after
-    "guarded:" it has a safety net, with the settings of `Guard`; after "per-person:" it plays
-    people who return; after "mapped:" it plays on public features, see `Mapped`. With
-    calibration=paper dp-ucb and dp-hdb are the algorithms of their papers.
+    MODULE:NAME is a foreign agent, which is imported, see `dpbandit.running.strangers`. Prefixes
+    are wrappers with their own settings: "priced:" learns a model of demand (`Priced`), "guarded:"
+    adds a safety net (`Guard`), "per-person:" plays people who return, "mapped:" plays on public
+    features (`Mapped`). With calibration=paper dp-ucb and dp-hdb are their papers' algorithms.
 
     Args:
         agent: id of an agent, see `dpbandit agents`.
@@ -156,7 +155,7 @@ def setting_names(agent: str) -> list[str]:
 
 
 AS_PRINTED = {"dp-ucb": "shariff-sheffet-ucb", "dp-hdb": "dp-hdb-choices"}
-"""Id -> id of the algorithm as printed in its paper, which plays with calibration=paper."""
+"""Id of an agent -> id of its paper's algorithm, which is meant with calibration=paper."""
 
 
 def _of(words: str) -> list[str]:
@@ -164,12 +163,12 @@ def _of(words: str) -> list[str]:
 
 
 def _settings_of_wrapper(word: str) -> list[str]:
-    """Return the names of the settings of a wrapper, besides the agent that it wraps."""
+    """Return the names of a wrapper's settings, except the agent that it wraps."""
     return [field.name for field in fields(WRAPPER_KINDS[word]) if field.name != "agent"]
 
 
 def meant(agent: str, settings: Mapping[str, Any]) -> str:
-    """Return the id of the agent that plays: the paper's algorithm if calibration=paper.
+    """Return the id of the agent that is meant, the paper's algorithm if calibration=paper.
 
     >>> meant("priced:DPUCB", {"calibration": "paper"}), meant("DPUCB", {})
     ('priced:shariff-sheffet-ucb', 'dp-ucb')
@@ -217,6 +216,6 @@ def agent_id(agent: str) -> str:
 
 
 def _spelt(agent: str) -> str:
-    """Return the id that equals `agent` but for case and punctuation, or else `agent` itself."""
+    """Return the id that equals `agent` up to case and punctuation, or else `agent` itself."""
     plainly = {re.sub(r"[^a-z]", "", known): known for known in AGENTS}
     return plainly.get(re.sub(r"[^a-z]", "", agent.lower()), agent)

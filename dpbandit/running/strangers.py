@@ -24,10 +24,11 @@ from dpbandit.base import (
 from dpbandit.privacy import no_privacy
 from dpbandit.specs import Agent, Masks, Spec
 
+# attributes of a spec that a foreign agent's constructor may take
 _OF_SPEC = ("n_actions", "dim", "horizon", "reward_low", "reward_high", "context_shape", "prices")
 FACT_NAMES = ("spec", "seed", "replicas", *_OF_SPEC)
-"""Names of constructor arguments that receive public facts of a problem; others are settings."""
-_SETTING_TYPES = (bool, int, float, str, type(None))
+"""Arguments of a foreign agent's constructor that receive public facts; others are settings."""
+_SETTING_TYPES = (bool, int, float, str, type(None))  # of defaults that declare a setting
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,16 @@ class Stranger:
     A class or function is called once for each replica. Its argument `spec` receives the public
     facts of the problem, `seed` a seed of the replica, and `n_actions`, `dim`, `horizon`,
     `reward_low`, `reward_high`, `context_shape` and `prices` receive those facts; other arguments
-    are settings. If it takes `replicas`, or its object has `vectorised = True`, it is called once,
-    and receives contexts, actions and rewards of all replicas of a block, (R, ...): numbers drawn
-    from one generator then depend on how replicas are split into blocks. An object is copied for
-    each replica, with the state of its random numbers. `act` returns an action of the problem: an
-    arm, a price, a list of items, a point. Where actions come and go, `act` has to take `mask`.
+    are settings. If it takes `replicas`, or its object has `vectorised = True`, it is called once
+    for all replicas of a block, and `act` and `update` receive arrays (R, ...): random numbers then
+    depend on how replicas are split into blocks. An object is copied for each replica, with the
+    state of its random numbers. `act` returns an action of the problem, such as an arm, a price, a
+    list of items or a point. If actions may be unavailable, `act` has to take `mask`.
 
     Subclasses are made by `stranger`, with a field for each setting.
 
     Guarantee:
-        None: it is not known what foreign code stores, so it claims nothing (epsilon infinity).
+        There is none (epsilon is infinite), as it is not known what foreign code stores.
 
     Raises:
         InputError: in `make`, an argument has the name of a fact that the problem lacks; in a
@@ -59,11 +60,11 @@ class Stranger:
     """
 
     hint: ClassVar[str] = f" Arguments named {', '.join(FACT_NAMES)} are filled in."
-    """advice in the message for a setting without a value"""
+    """advice that ends the message about a setting without a value"""
     code: ClassVar[str] = ""
-    """Module and name of the foreign agent, separated by a colon"""
+    """module and name of the foreign agent, separated by a colon"""
     thing: ClassVar[Any] = None
-    """class, object or function of that name"""
+    """class, object or function that is the foreign agent"""
 
     def __reduce__(self) -> Any:
         return _again, (self.code, {one.name: getattr(self, one.name) for one in fields(self)})
@@ -137,7 +138,7 @@ def stranger(code: str) -> type[Stranger]:
 
 
 def is_foreign(thing: Any) -> bool:
-    """Return True if an object can play through `stranger`."""
+    """Return True if `stranger` can make an agent of an object."""
     if isclass(thing):
         return hasattr(thing, "act") and hasattr(thing, "update")
     runs = hasattr(thing, "act") and hasattr(thing, "update")
@@ -210,7 +211,7 @@ class OneByOne:
         return _allowed(answers, self._spec, self._round, self.called)
 
     def update(self, context: Floats, action: AnyArray, reward: Floats) -> None:
-        """Pass every replica's object its own user's context, action and reward."""
+        """Pass each replica's object the context, action and reward of its user."""
         rounds = zip(self._policies, context, _each(action), _each(reward), strict=True)
         for policy, x, a, r in rounds:
             self._update(policy, x.copy(), a, r)
