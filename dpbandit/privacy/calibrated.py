@@ -55,7 +55,7 @@ class PrefixSlots:
     leaves: int
     every: int
     moving: float = 2.0
-    """cost of a round moved to another slot, over that of a replaced one, 1 to 2; see `Slots`"""
+    """cost of moving a round to another slot, in units of replacing one, 1 to 2; see `Slots`"""
     order: Literal[1, 2] = 2
     """order of the norm in which the costs of noises add up, 1 for pure DP and 2 for Gaussians"""
 

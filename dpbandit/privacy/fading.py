@@ -1,6 +1,6 @@
 """Fading sums: releases of an exponentially discounted sum over users, with fresh noise each.
 
-Rounds are cut into batches with public ends. With B_k the statistic's sum over batch k::
+Rounds are cut into batches with public ends. For batch sums B_k and noise of stddev sigma::
 
     E_k = fade E_{k-1} + B_k,      release k = E_k + sigma z_k,      z_k independent N(0, I).
 
@@ -36,7 +36,7 @@ from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend
 
 _SUMMED_ROUNDS = 64
-"""Rounds summed at once; fixed, as the order of addition decides the last bits of a sum"""
+"""Number of rounds added in one block; fixed, as the order of addition decides a sum's last bits"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class FadingSlots:
     ends: tuple[int, ...]
     fade: float
     moving: float = 2.0
-    """cost of one moved round in replacements, 1 to 2; see `Slots`"""
+    """cost of moving a round to another slot, in units of replacing one, 1 to 2; see `Slots`"""
 
     def person_norm(self, cap: int, separation: int) -> float:
         return _person_norm(self.ends, self.fade, cap, separation)
@@ -64,7 +64,7 @@ _person_norm = cache(fading_norm)
 
 
 class FadingSum(Mechanism):
-    """Mechanism of a fading sum: takes raw rounds and returns E_k + noise at the end of batch k.
+    """Mechanism of a fading sum: returns a discounted sum of rounds plus noise after each batch.
 
     Args:
         statistic: the clipped function of a round that is summed.
@@ -72,16 +72,16 @@ class FadingSum(Mechanism):
         ends: last round of each batch, increasing, as from `growing_batches`.
         horizon: T, number of rounds; a batch that ends at T or later is never released.
         fade: weight of the sum so far in the next release, in [0, 1).
-        noise_multiplier: sigma over the statistic's sensitivity; 0 adds no noise.
+        noise_multiplier: standard deviation divided by the statistic's sensitivity; 0: no noise.
 
     A call returns the release `(R, *shape)` at the end of a batch, else None.
 
     Guarantee:
         All releases together are mu-GDP, mu = column_norm / noise_multiplier: a user of batch b
-        moves release k >= b by fade^(k - b) times her change of B_b, so she moves the mean of the
-        white noise z by a vector of norm at most sensitivity sqrt(1 + fade^2 + fade^4 + ...),
-        longest for the first batch. It holds for adaptive streams too (Denisov, McMahan, Rush,
-        Smith and Thakurta, NeurIPS 2022: lower-triangular maps with Gaussian noise).
+        moves release k >= b by fade^(k - b) times her change of her batch's sum, so she moves the
+        mean of the white noise z by a vector of norm at most sensitivity sqrt(1 + fade^2 + fade^4 +
+        ...), longest for the first batch. It holds for adaptive streams too (Denisov, McMahan,
+        Rush, Smith and Thakurta, NeurIPS 2022: lower-triangular maps with Gaussian noise).
 
     >>> from dpbandit.privacy.moments import ClippedVectors
     >>> sums = FadingSum(ClippedVectors(1), Streams([0]), ends=[2, 3], horizon=9, fade=0.5,
@@ -212,7 +212,7 @@ def released_ends(ends: Sequence[int], horizon: int) -> tuple[int, ...]:
 
 
 def column_norm(releases: int, fade: float) -> float:
-    """Return the first user's norm in all releases, sqrt(1 + fade^2 + ...) of `releases` terms."""
+    """Return sqrt(1 + fade^2 + ...), the norm of a unit change of batch 1 in all releases."""
     whole("releases", releases, 0)
     inside("fade", fade, 0, 1, ends=True)
     if fade in (0, 1):
@@ -235,8 +235,8 @@ class AggregatedSum(FadingSum):
         the server sees the sum of the batch, by cryptography, and nothing else of it
 
     The guarantee needs no noise from dishonest devices; in the simulation they add theirs, which
-    makes the noise larger by 1 / sqrt(h) than necessary. With h = 1 this is a central release of
-    each batch, with fade 0.
+    makes the noise larger by 1 / sqrt(h) than necessary. With h = 1 releases are those of a
+    `FadingSum` with fade 0.
 
     Guarantee:
         The honest devices of a batch carry N(0, (S / mu)^2 I), so every batch is mu-GDP, and so are

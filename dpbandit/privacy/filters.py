@@ -1,4 +1,4 @@
-"""Privacy filter: noisy readings of a sum with precision chosen adaptively, within one budget."""
+"""Privacy filter: noisy releases of a sum, of adaptively chosen precision, within one budget."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend
 
 _BUDGET_ROUNDING = 1e-12
-"""Relative tolerance of the budget, made up for by noise that is larger by as much"""
+"""Relative tolerance when requests are compared with the budget; the noise is larger by as much"""
 _MIN_BUDGET, _MAX_BUDGET = 1e-150, 1e150
 """Bounds of a budget mu, whose square must neither underflow nor overflow"""
 
@@ -23,7 +23,7 @@ def _added_up(a: Floats, b: Floats) -> Floats:
 
 
 class FilteredSum(Mechanism):
-    """Running sum that an agent reads at times and precisions of its choice, within a budget mu.
+    """Running sum that an agent reads with noise, at times and precisions of its choice.
 
     A filter in the sense of Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", NIPS
     2016; for Gaussian releases by Smith and Thakurta, "Fully adaptive composition for Gaussian
@@ -38,13 +38,13 @@ class FilteredSum(Mechanism):
 
     Guarantee:
         If mu_t is a function of earlier releases (and of public facts and coins), all readings
-        together are mu-GDP for replacing one user's round. *Proof.* Refusals keep used <= mu^2; let
-        a last Gaussian release of the rest, which only shows more, make that an equality. With z_t
-        the noises in standard deviations, neighbours' log-likelihood ratio is X + mu^2 / 2, X = sum
-        of mu_t z_t. As mu_t is known before z_t, exp(i s X_t + s^2 used_t / 2) is a martingale,
-        and used ends at mu^2 whatever was requested, so that X is N(0, mu^2): the ratio has the law
-        of one mu-GDP Gaussian release. A user who moves a reading by less, or came after it, loses
-        less.
+        together are mu-GDP for replacing one user's round. *Proof.* Refusals keep used <= mu^2;
+        assume equality, by a last Gaussian release at the rest of the budget, which only reveals
+        more. With z_t the noises in standard deviations, neighbours' log-likelihood ratio is X +
+        mu^2 / 2, X = sum of mu_t z_t. As mu_t is known before z_t, exp(i s X_t + s^2 used_t / 2) is
+        a martingale, and used ends at mu^2 whatever was requested, so that X is N(0, mu^2): the
+        ratio has the law of one mu-GDP Gaussian release. A user who moves a reading by less, or
+        came after it, loses less.
 
     An exhausted budget is no error: the agent goes on with its earlier readings. `used` is public,
     but no certificate: the certificate is mu from round 1 on, whatever is requested, also in
@@ -92,7 +92,7 @@ class FilteredSum(Mechanism):
 
     @property
     def left(self) -> Floats:
-        """Largest mu_t that the rest of the budget grants, (R,)."""
+        """Largest cost mu of a reading that the rest of the budget grants, (R,)."""
         return np.sqrt(np.maximum(self.mu**2 - self.used, 0.0))
 
     def ask(self, mu: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
@@ -112,7 +112,7 @@ class FilteredSum(Mechanism):
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        """Return the round unchanged, as only its `query` enters, for `dpbandit.testing`."""
+        """Return the round for `dpbandit.testing`, unchanged, as `query` clips it."""
         return datum
 
     def _release(self, *datum: AnyArray) -> Floats | None:

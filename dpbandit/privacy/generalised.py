@@ -1,7 +1,7 @@
 """Generalised Gaussian noise, shaped by an l_r norm: its law, its privacy cost, its tree sums.
 
-`GeneralisedGaussianSpend` is zCDP by smoothness. `PrintedGaussian` and `printed_tree_sum` are the
-noise as it was printed and programmed, with errors, for comparison.
+`GeneralisedGaussianSpend` is a zCDP cost, proved by the norm's smoothness. `PrintedGaussian` and
+`printed_tree_sum` are the noise as it was published, with errors, for comparison.
 """
 
 from dataclasses import dataclass
@@ -35,16 +35,16 @@ from dpbandit.privacy.prefix_sums import PrefixSum, Tree, leaves
 from dpbandit.privacy.spends import GaussianSpend, Spend, check_loss
 
 _MAX_LOG_TAIL = 740.0
-"""-log of the tail mass that counts as an infinite loss, about the smallest double"""
+"""Minus the log of the tail's probability that counts as an infinite loss"""
 
 
 @dataclass(frozen=True)
 class GeneralisedGaussian:
-    """Law of noise with density proportional to `exp(-|b|_r^2 / (2 s^2))`, for the norm l_r.
+    """Law of noise b with density proportional to `exp(-|b|_r^2 / (2 s^2))`, for the norm l_r.
 
-    `|b|_r^2 ~ Gamma(k/2, scale 2 s^2)`; the direction has the cone measure of the l_r ball,
-    `x / |x|_r` with independent coordinates of density `e^(-|x|^r)`, drawn as G^(1/r) times a
-    uniform on [-1, 1) with G ~ Gamma(1 + 1/r) (Calafiore, Dabbene and Tempo, "Uniform sample
+    In k dimensions `|b|_r^2 ~ Gamma(k/2, scale 2 s^2)`; the direction has the cone measure of the
+    l_r ball, `x / |x|_r` with independent coordinates of density `e^(-|x|^r)`, drawn as G^(1/r)
+    times uniform on [-1, 1), G ~ Gamma(1 + 1/r) (Calafiore, Dabbene and Tempo, "Uniform sample
     generation in l_p balls", CDC 1998).
 
     Bassily, Guzman and Nandi, "Non-Euclidean differentially private stochastic convex
@@ -90,21 +90,21 @@ class GeneralisedGaussianSpend:
 
     Guarantee:
         rho-zCDP with rho = count kappa ratio^2 / 2 and kappa = (r - 1) d^(2/r - 2/q), r >= 2. Lemma
-        1: `|.|_r^2` is (r-1)-smooth, so with w = z - v the inequalities at w - (a-1) v and w + v
-        (times a - 1) add up to::
+        1: `|.|_r^2` is (r-1)-smooth, so for noise z, movement v and w = z - v the inequalities at
+        w - (a-1) v and w + v (times a - 1) add up to::
 
             |z - a v|^2 + (a - 1) |z|^2 <= a |z - v|^2 + (r - 1) a (a - 1) |v|^2,
 
         which bounds the Renyi divergence of order a by `a (r - 1) |v|_r^2 / (2 sigma^2)`; and
         `|v|_r <= d^(1/r - 1/q) |v|_q`. At r = 2 the noise is Gaussian and mu is exact.
 
-    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper: kappa belongs to the norm used.
+    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper: kappa is that of the norm used.
     """
 
     r: float
     dim: int
     ratio: float
-    """S / sigma, largest movement over the scale of the noise"""
+    """largest change of a release by one user, divided by the scale of the noise"""
     q: float = inf
     count: int = 1
     note: str = "generalised Gaussian noise"
@@ -173,7 +173,7 @@ def smoothness(r: float, *, dim: int, q: float) -> float:
 
 
 def smoothest(*, dim: int, q: float) -> float:
-    """Return the r in [2, min(q, 50)] of least kappa, for sampler and certificate alike.
+    """Return the norm index r in [2, min(q, 50)] of the noise with the least `smoothness`.
 
     d log kappa / dr = 1 / (r - 1) - 2 log d / r^2 = 0 at r = L + sqrt(L^2 - 2 L), L = log d.
     """
@@ -191,10 +191,10 @@ class PrintedGaussian:
 
     Differences from `GeneralisedGaussian`, for which there is a proof::
 
-        r < 1       "l_r" is no norm; below 2 its square is not smooth. A norm index of
-                    min(q - 1, ln d - 1) is the smoothness of the norm, taken for its index
+        r < 1       "l_r" is no norm; below 2 its square is not smooth. The printed index
+                    min(q - 1, ln d - 1) is the smoothness constant of the norm, not its index
         direction   "printed": x_j = +-(h + 1/r), h a generalised normal of density ~ e^(-|h|^r), a
-                    shift for the name of Calafiore's generalised GAMMA law G(1/r, r): its x_j are
+                    misreading of Calafiore's generalised GAMMA law G(1/r, r), whose x_j are
                     Gamma(1/r)^(1/r) with a random sign, as drawn where direction is "corrected"
 
     The printed radius, Gamma(k/2, 2 s), is the radius for s' = sqrt(s), and needs no separate law.
@@ -244,7 +244,7 @@ class PrintedGaussian:
 _MAX_NODE_EPSILON = 3.0
 """Largest epsilon of a node at which the conversion behind the printed noise holds"""
 _MARGIN = 1 - 1e-9
-"""Factor that covers the rounding of rho(epsilon, delta) and of its inverse"""
+"""Factor on rho that covers rounding errors of its conversion from (epsilon, delta) and back"""
 
 
 def certified_tree_sum(
@@ -255,11 +255,11 @@ def certified_tree_sum(
     epsilon: float,
     delta: float,
 ) -> PrefixSum:
-    """Return the tree sum of least noise that meets the target, with the best norm index r.
+    """Return the (epsilon, delta)-DP tree sum of least noise, with the best norm index r.
 
     Guarantee:
-        (epsilon, delta)-DP of all releases: a user is in m = bit_length(leaves) nodes, which
-        compose adaptively to m kappa S^2 / (2 sigma^2) of zCDP; to exact GDP where r = 2.
+        (epsilon, delta)-DP of all releases: a user is in m = bit_length(leaves) nodes, whose costs,
+        a `GeneralisedGaussianSpend`, add up adaptively; where r = 2 they are exact GDP.
     """
     gaussian_target(epsilon, delta)
     (d,), q, count = statistic.shape, statistic.order, leaves(horizon, 1).bit_length()
@@ -277,18 +277,18 @@ class Printed:
     """Misprints of the paper to follow, each chosen independently."""
 
     norm_index: Reading = "corrected"
-    """r = min(q, max(2, ln d)); if printed, min(q - 1, ln d - 1), and kappa with e^2 for r"""
+    """norm index of noise in d dimensions, min(q, max(2, ln d)), or printed min(q - 1, ln d - 1)"""
     radius: Reading = "corrected"
-    """`|b|_r^2 ~ Gamma(d/2, 2 sigma^2)`; if printed, Gamma(d/2, 2 sigma)"""
+    """law of the noise's squared norm, Gamma(d/2, 2 sigma^2), or as printed Gamma(d/2, 2 sigma)"""
     direction: Reading = "corrected"
-    """cone measure of the l_r ball; if printed, see `PrintedGaussian`"""
+    """law of the noise's direction, the cone measure of the l_r ball, or see `PrintedGaussian`"""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             one_of(name, value, ("corrected", "printed"))
 
     def norm(self, *, dim: int, q: float) -> tuple[float, float]:
-        """Return r and kappa for gradients in l_q; for q < 2 the noise is Gaussian, kappa = 1."""
+        """Return the noise's norm index and smoothness for gradients in l_q; (2, 1) if q < 2."""
         if q < 2:
             return 2.0, 1.0
         if self.norm_index == "corrected":
@@ -316,8 +316,9 @@ def printed_tree_sum(
 
         sigma_+^2 = 8 m^2 kappa ln(m / delta) (S / 2)^2 / epsilon^2,     m = ceil(log2 n) + 1,
 
-    S / 2 = beta D + L, and n = T - 1 the users who can influence an action. q is the norm index of
-    the gradients, whose sensitivity is in l_max(2, q).
+    S / 2 = beta D + L for smoothness beta, diameter D and Lipschitz constant L, and n = T - 1 the
+    users who can influence an action. q is the norm index of the gradients, whose sensitivity is in
+    l_max(2, q).
 
     Guarantee:
         `spend`, whose epsilon exceeds the claim, less so with corrected laws. Printed laws without

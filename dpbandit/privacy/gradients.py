@@ -20,17 +20,17 @@ class RecursiveGradients:
 
     Xie, Shen, Zhang, Wang and Qian, "Efficient projection-free online methods with stochastic
     recursive gradient", AAAI 2020, as used by Han et al. (see `DPHDBChoices`). In its i-th step an
-    arm adds, for a loss whose gradient is (zeta(x . theta) - r) x::
+    arm adds, for context x, reward r and a loss of gradient (zeta(x . theta) - r) x::
 
         g_i = (i+1) grad f(theta_i) - i grad f(theta_{i-1})
             = [ (i+1) zeta(x . theta_i) - i zeta(x . theta_{i-1}) - r ] x,
 
     one number, the residual, times x; with the identity link the gradient at the single point
-    u_i = (i+1) theta_i - i theta_{i-1}, whose l_1 norm is at most 1.5 R.
+    u_i = (i+1) theta_i - i theta_{i-1}, of l_1 norm at most 1.5 times the domain's radius.
 
     A round is (theta, previous, steps, context, action, reward); the first three are released or
-    public: theta_i and theta_{i-1}, (R, G, d), and i, (G,), 0 for an arm that takes no step in
-    this round and then adds nothing. Contexts are (R, d), or (R, K, d) when `shared` (G = 1).
+    public: theta_i and theta_{i-1} of G arms, (R, G, d), and i, (G,), 0 for an arm that takes no
+    step in this round and then adds nothing. Contexts are (R, d), or (R, K, d) if `shared`.
 
     Guarantee:
         x is clipped to max-norm `context_bound` = M, r to its range, the residual to
@@ -47,7 +47,7 @@ class RecursiveGradients:
     dim: int
     shared: bool = False
     mean: Callable[[Floats], Floats]
-    """mean function zeta of a linear score"""
+    """mean reward as a function zeta of the linear score"""
     context_bound: float = 1.0
     reward_low: float = 0.0
     reward_high: float = 1.0
@@ -67,7 +67,7 @@ class RecursiveGradients:
 
     @property
     def reward_bound(self) -> float:
-        """B, the largest `|r|` of a clipped reward."""
+        """Largest absolute value of a clipped reward."""
         return max(abs(self.reward_low), abs(self.reward_high))
 
     @property
@@ -86,7 +86,7 @@ class RecursiveGradients:
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
     def gradient(self, *datum: AnyArray, clips: Floats | None = None) -> Floats:
-        """Return the rows (R, G, d) of one round; `clips` (R, G) replace `residual_clip`."""
+        """Return the gradients (R, G, d) of a round, residuals clipped to `clips` if given."""
         theta, previous, steps, context, action, reward = datum
         R, action = rows(len(theta)), action.astype(np.int64)
         arm = np.zeros_like(action) if self.shared else action
@@ -108,7 +108,7 @@ class RecursiveGradients:
 
 
 def recursive_points(theta: Floats, previous: Floats, steps: AnyArray) -> Floats:
-    """Return u_i = (i+1) theta_i - i theta_{i-1} of every arm, (R, G, d)."""
+    """Return every arm's point (i+1) theta_i - i theta_{i-1} in its step i, (R, G, d)."""
     return theta + steps[:, None] * (theta - previous)
 
 
@@ -192,5 +192,5 @@ class RecursiveLossGradients:
 
 
 def longest(loss: Regression, order: float) -> float:
-    """Return the largest `|a|_order` of features with `|a|_q <= 1`, q of the loss."""
+    """Return the largest l_order norm of features in the unit ball of the loss's norm."""
     return float(loss.domain.dim ** max(0.0, 1 / order - 1 / loss.order))

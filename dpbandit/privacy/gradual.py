@@ -26,7 +26,7 @@ class Gradual(Factorisation):
         level 0: [1][2][3][4][5][6][7]      in units of the source
 
     An interval of level l starts at a positive multiple of 2^l, so that t has bit_length(t) noises,
-    whatever the horizon. An observer who leaves d releases after x cannot tell a change at x from
+    whatever the horizon. An observer of releases up to d after x cannot tell a change at x from
     one of the noises of intervals in [x, ..] that cover [x, x + d] and may end later::
 
         x = 3, d = 2:   z[3] and z[4-7] move, or z[3] and z[4-5]
@@ -50,7 +50,7 @@ class Gradual(Factorisation):
     """
 
     rate: float = 2.0
-    """lambda > 0, decay of the noise over levels; 2 in the paper's figures"""
+    """decay lambda > 0 of the noise scale over levels; 2 in the paper's figures"""
 
     def __post_init__(self) -> None:
         positive("rate", self.rate)
@@ -61,11 +61,11 @@ class Gradual(Factorisation):
 
     @property
     def laws(self) -> tuple[NoiseLaw, ...]:  # type: ignore[override]
-        """Laws of noise; K-norm noises compose only if all have the same scale."""
+        """Available laws of noise; K-norm noises would only compose if all had the same scale."""
         return LAWS if self.rate == 1 else ("gaussian", "laplace")
 
     def scale_of(self, level: int) -> float:
-        """Return b_l, the scale of the noises of `level` in units of the source."""
+        """Return the scale of the noises of `level`, in units of the source's noise."""
         return float((1 + level) ** (1 - self.rate))
 
     def nodes(self, leaves: int) -> int:
@@ -98,7 +98,7 @@ class Gradual(Factorisation):
 
 
 class _Windows:
-    """Leaves x..e, e = x + releases - 1, of every x, for dynamic programs on dyadic intervals.
+    """Windows of leaves x..e, e = x + releases - 1, for dynamic programs on dyadic intervals.
 
     `least` goes from the leaves to the root. The cost of an interval is a function of c, the sum of
     movements of the intervals above it: given for a leaf (0 before x, 1 in x..e), added up for two
@@ -113,7 +113,7 @@ class _Windows:
     def least(
         self, leaf: tuple[Floats, Floats], through: Callable[[Floats, int], Floats], *, fresh: bool
     ) -> Floats:
-        """Return the cost functions at the root, (coefficients, leaves)."""
+        """Return the cost functions at the root for each first leaf x, (coefficients, leaves)."""
         before, inside = leaf  # of whole intervals: all leaves before x, all in x..e
         with_x = with_e = np.repeat(inside[:, None], len(self.x), axis=1)
         for level in range(1, self.height + 1):
@@ -133,7 +133,7 @@ class _Windows:
 
 
 def _in_l1(w: float, cost: Floats) -> Floats:
-    """Return the l_1 cost at c = 0 and at c = 1 of an interval whose own noise moves at cost w.
+    """Return an interval's l_1 costs if noises above it move by c = 0 and 1, its own at cost w.
 
     Other c need not be tried: interval matrices are totally unimodular, so whole numbers are best.
     """
@@ -141,7 +141,7 @@ def _in_l1(w: float, cost: Floats) -> Floats:
 
 
 def _in_l2(variance: float, cost: Floats) -> Floats:
-    """Return the coefficients of an interval's l_2 cost, given its noise and the cost below."""
+    """Return the coefficients of an interval's l_2 cost from its noise variance and those below."""
     a, b, r = cost  # the minimum over s of s^2 / variance + a (c + s)^2 - 2 b (c + s) + r
     share = 1 / (1 + a * variance)
     return np.array([a * share, b * share, r - b**2 * variance * share])
@@ -149,7 +149,7 @@ def _in_l2(variance: float, cost: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def _covered(one: Gradual, leaves: int, releases: int) -> float:
-    """Return the l_1 cost of hiding a leaf in `releases` releases, the largest over leaves."""
+    """Return the l_1 cost of hiding one leaf's change in `releases` releases, at the worst leaf."""
     if min(leaves, releases) < 1:
         return 0.0
     leaf = np.array([0.0, 1.0]), np.array([1.0, 0.0])
@@ -161,7 +161,7 @@ def _covered(one: Gradual, leaves: int, releases: int) -> float:
 
 @lru_cache(maxsize=256)
 def _hidden(one: Gradual, leaves: int, releases: int) -> float:
-    """Return the l_2 cost of hiding a leaf in `releases` releases, the largest over leaves."""
+    """Return the l_2 cost of hiding one leaf's change in `releases` releases, at the worst leaf."""
     if min(leaves, releases) < 1:
         return 0.0
     leaf = np.array([1.0, 0.0, 0.0]), np.ones(3)

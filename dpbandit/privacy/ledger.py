@@ -33,15 +33,15 @@ from dpbandit.privacy.spends import (
 )
 
 MOVEMENT_ROUNDING = 1e-13
-"""Relative excess of a mechanism's movement over its sensitivity by rounding of sums and norms,
-more than any order of adding 1,700 numbers makes. Every epsilon and delta of a ledger covers it."""
-_EXCESS = 1 + MOVEMENT_ROUNDING
+"""Bound on the relative excess of a user's change of a sum over the sensitivity by rounding errors,
+for sums of 1,700 numbers in any order. Every epsilon and delta of a ledger covers it."""
+_EXCESS = 1 + MOVEMENT_ROUNDING  # factor on epsilon and mu
 SMALLEST_DOUBLE = 5e-324
 """Smallest positive double, the delta of an event too rare for doubles"""
 _NAMED_PARTS, _TABLE_ROWS = 3, 20
-"""Mechanisms named in a line, and rows of a table; an agent may have thousands"""
+"""Largest number of mechanisms named in a line, and of rows in a table of a ledger"""
 _MAX_GRID_MU = 50.0
-"""Largest mu for a check on a grid of losses; beyond (epsilon > 1,000) it needs too much memory"""
+"""Largest mu at which dp-accounting is run; beyond (epsilon > 1,000) it needs too much memory"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,8 +124,8 @@ class Ledger:
         Guarantee:
             Spends hold for adaptively chosen data, and mechanisms that answer in turns compose as
             those that answer one after the other (Vadhan and Zhang, "Concurrent composition
-            theorems for differential privacy", STOC 2023), so that agents may observe
-            each other. A user differs in her round with either.
+            theorems for differential privacy", STOC 2023), so that agents may observe each other.
+            Neighbours may differ in a user's rounds with both.
 
         Raises `InputError` where the notions cannot be compared.
 
@@ -183,8 +183,8 @@ class Ledger:
     def within(self, age: int) -> "Ledger":
         """Return a ledger against observers of releases up to `age` rounds after a user's round.
 
-        The age is fixed beforehand; age 0 has the releases in her own round. A person who may
-        return counts in full at any age.
+        The age is fixed beforehand; age 0 has the releases in her own round. For a person who may
+        return, the whole cost is counted at any age.
         """
         whole("age", age, 0)
         if self.notion.visits:
@@ -196,8 +196,8 @@ class Ledger:
     def spent(self, rounds: int) -> "Ledger":
         """Return an upper bound of the ledger of the first `rounds` rounds, fixed beforehand.
 
-        The notion stays. Running sums know when they release; other mechanisms, and persons, count
-        in full from the beginning.
+        The notion stays the same. For running sums, the releases so far are counted; for persons
+        and other mechanisms, the whole cost is counted from the beginning.
         """
         whole("rounds", rounds, 0)
         spends = self.spends if self.notion.visits else tuple(spent(s, rounds) for s in self.spends)
@@ -205,8 +205,8 @@ class Ledger:
 
     @property
     def _joint_spend(self) -> "Spend | Composition | _BasicSum":
-        """Bound on all spends as one: the only spend, or the composition of their privacy losses;
-        spends without losses join by basic composition."""
+        """All spends as one, the only spend or the composition of their privacy losses; spends
+        without a loss distribution are added by basic composition."""
         if len(self.spends) == 1:
             return self.spends[0]
         curve = composed(*self.spends)
@@ -252,7 +252,7 @@ class _BasicSum:
 
 
 _MIN_DELTA = 1e-300
-"""Lower end of the search for a delta"""
+"""Least delta that is searched when ledgers are composed"""
 
 
 def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:
@@ -273,7 +273,7 @@ def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:
 
 
 def lasts(spend: Spend) -> float:
-    """Return for how many rounds a user is protected: infinity without an `Expiring` part."""
+    """Return the number of rounds for which a user is protected, infinite if nothing expires."""
     if isinstance(spend, Expiring):
         return min(spend.window, lasts(spend.part))
     return min(map(lasts, getattr(spend, "parts", ())), default=inf)
@@ -293,7 +293,7 @@ def no_privacy(what: str) -> Ledger:
     return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)
 
 
-_WORLD_SPEND = GaussianSpend(inf, "the world's answers")
+_WORLD_SPEND = GaussianSpend(inf, "the world's answers")  # if answers reveal users' data
 
 
 def ledger_of(
@@ -356,9 +356,9 @@ class Sequential:
         return Ledger(self.parts).epsilon(delta)
 
 
-_MAX_TRIES = 60
+_MAX_TRIES = 60  # largest number of ledgers that `most` evaluates
 _MIN_DELTA_RATIO = 0.01
-"""Ratio delta / epsilon from which on the search is for delta, as epsilon may be 0 there"""
+"""Ratio delta / epsilon above which `most` compares deltas, as epsilon may be 0 there"""
 
 
 def most(
@@ -372,7 +372,7 @@ def most(
     slope: float = 1.0,
     close: float,
 ) -> float:
-    """Return the largest x in [low, high] whose ledger meets the target, to the ratio `close`.
+    """Return the largest x in [low, high] whose ledger meets the target, up to a factor `close`.
 
     Costs must grow with x, about as a power of x with exponent `slope` near `start` (`low` if
     None). The search takes secant steps in logarithms of epsilon at the given delta, or of delta
@@ -406,7 +406,7 @@ def most(
 
 
 _PRECISION = 1 - 1e-6
-"""Precision of the noise found, or of its epsilon, as a ratio"""
+"""Precision of `least_noise` as a ratio, of the noise or of its epsilon"""
 _MAX_NOISE = 1e12
 """Largest noise that is tried, and largest 1 / noise"""
 
@@ -434,7 +434,7 @@ def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float
 
 
 def _closed_form_noise(spend: Callable[[float], Spend], epsilon: float, delta: float) -> float:
-    """Return the least noise that is enough by pure DP or by zCDP, in closed form."""
+    """Return the least noise that meets the target by pure DP or by zCDP, in closed form."""
 
     def enough(noise: float) -> bool:
         made = spend(noise)

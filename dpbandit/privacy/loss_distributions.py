@@ -6,16 +6,16 @@ P. The law of L determines the privacy curve::
     delta(epsilon) = sup P(S) - e^epsilon Q(S) = P(L = inf) + E (1 - e^(epsilon - L))+ .
 
 **On a grid.** A loss between two grid points is split between them such that its mass and the mean
-of e^-L stay: delta is then a straight line in e^epsilon from grid point to grid point, and as it
-is convex, no smaller anywhere (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, "Connect the dots",
-PETS 2022). `connected` does so with a curve, `split` with atoms. Rounding errors are added to the
-masses, so that no mass is too small for its curve.
+of e^-L stay the same: delta is then a straight line in e^epsilon from grid point to grid point, and
+as it is convex, no smaller anywhere (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, "Connect the
+dots", PETS 2022). `connected` does so with a curve of deltas, `split` with discrete laws. Rounding
+errors are added to the masses, so that no mass is too small for its curve.
 
-**Composed.** Delta of a sum has a small relative error at any size. The sum L of n independent
-losses is convolved by FFT, whose errors are about 1e-16 of the LARGEST numbers for every mechanism:
-at n = 3e5 more than a delta of 1e-12. So the convolution is of losses tilted by e^(t L), with the t
->= 0 that puts their mean at epsilon (Esscher's transform; Alghamdi, Gomez, Asoodeh, Calmon, Kosut
-and Sankar, "The saddle-point method in differential privacy", ICML 2023)::
+**Composed.** The delta of a sum has a small relative error, however small delta is. The sum L of n
+independent losses is convolved by FFT, whose errors are about 1e-16 of the LARGEST numbers for
+every mechanism: at n = 3e5 more than a delta of 1e-12. So the convolution is of losses tilted by
+e^(t L), with the t >= 0 that puts their mean at epsilon (Esscher's transform; Alghamdi, Gomez,
+Asoodeh, Calmon, Kosut and Sankar, "The saddle-point method in differential privacy", ICML 2023)::
 
     delta(epsilon) = M e^(-t epsilon) E_t[e^(-t (L - epsilon)) (1 - e^(epsilon - L))+],
     M = E e^(t L).
@@ -45,12 +45,12 @@ CELLS = 2**16
 _ROUNDING_UNIT = 2.0**-52
 """Relative rounding error of a double"""
 _MAX_INDEX = 2**62
-"""Largest divisor for integer arrays of 64 bits"""
+"""Largest coarsening factor for division in 64-bit integers; above it, in floating point"""
 
 
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss:
-    """Law of each of `count` independent losses: mass masses[i] at (first + i) step."""
+    """Law of each of `count` independent losses: mass masses[i] at (first + i) x step."""
 
     step: float
     first: int
@@ -116,7 +116,7 @@ def connected(
 
 
 def constant(loss: float, *, step: float, count: int = 1) -> PrivacyLoss:
-    """Return the law of a certain loss, infinity allowed."""
+    """Return the law of a deterministic loss, which may be infinite."""
     if loss == np.inf:
         return PrivacyLoss(step, 0, np.ones(1), 1.0, count)
     return PrivacyLoss(step, ceil(loss / step), np.ones(1), 0.0, count)
@@ -136,29 +136,29 @@ def _placed(
 
 Complex: TypeAlias = npt.NDArray[np.complex128]
 WINDOW = 2**18
-"""Largest number of cells of a convolution"""
+"""Largest number of grid cells of a convolution"""
 _LOG_TAIL_MASS, _LOG_NEGLIGIBLE = 39.0, 50.0
-"""-log of the mass left out on a side of the window, and of a frequency that counts as 0"""
+"""Minus log of the mass omitted on a side of the window, and of a Fourier coefficient taken as 0"""
 _ROUNDING_SLACK = 2e-15
-"""Rounding error of one mechanism at one frequency: units of rounding times log2(WINDOW)"""
+"""Rounding error of a mechanism's Fourier coefficient, about log2(WINDOW) units of rounding"""
 _RUNGS_PER_OCTAVE, _MAX_RUNG = 4, 60 * 4
-"""Grid of tilts t, 4 for each factor 2, from 2^-60 to 2^60, and 0"""
-_RUNG_RATIO = 2.0 ** (-1 / _RUNGS_PER_OCTAVE)
+"""Tilts per factor 2 on the geometric grid from 2^-60 to 2^60, and index of the largest tilt"""
+_RUNG_RATIO = 2.0 ** (-1 / _RUNGS_PER_OCTAVE)  # from a tilt of the grid to the next smaller
 _MAX_TILT_STEP = 700.0
-"""Largest t x step; a larger tilt leaves a single cell"""
+"""Largest tilt times grid step; a larger tilt leaves the mass of a single cell"""
 _LOG_DELTA_PRECISION, _MAX_NEWTON_STEPS = 1e-7, 60
-"""Precision of log delta in the search for epsilon, and most steps of the search"""
+"""Precision of log delta in the search for epsilon, and largest number of its steps"""
 _CHERNOFF_WIDTHS = 2.0 ** np.arange(1, -7, -1)
-"""Parameters tried in Chernoff's bound, in units of a normal law's best; heavy tails need less"""
+"""Parameters tried in Chernoff's bound, in units of the best one for a normal law"""
 _CACHED_CELLS = 2 * WINDOW
-"""Cells of the convolutions that are cached"""
+"""Largest total number of cells of the cached convolutions"""
 
 
 class _Moments(NamedTuple):
     """Moments of the tilted sum of losses."""
 
     log_mass: float
-    """log E e^(t L)"""
+    """log of E e^(t L), for the tilt t and the sum L of losses"""
     mean: float
 
 
@@ -168,13 +168,13 @@ class _Tilted(NamedTuple):
     losses: Floats
     masses: Floats
     log_mass: float
-    """log E e^(t L), rounded up"""
+    """log of E e^(t L), for the tilt t and the sum L of losses, rounded up"""
     slack: float
     """largest error of a sum of masses with factors in [0, 1]"""
 
 
 class Composition:
-    """Sum of independent privacy losses on grids whose steps are powers of 2 apart.
+    """Sum of independent privacy losses, on grids whose steps differ by powers of 2.
 
     >>> from dpbandit.privacy.loss_distributions import split
     >>> coin = split(np.array([-0.1, 0.1]), np.array([0.475, 0.525]), step=0.1, count=100)
@@ -259,7 +259,7 @@ class Composition:
         return min(1.0, delta), falling / delta if delta else 0.0
 
     def _tilt(self, reached: Callable[[float, _Moments], bool]) -> float:
-        """Return the least t of the grid of tilts at which `reached` is true, 0 included."""
+        """Return the least tilt of the grid, 0 included, at which `reached` is true."""
         if reached(0.0, self._moments(0.0)):
             return 0.0
         low, high = -_MAX_RUNG, _MAX_RUNG
@@ -271,15 +271,15 @@ class Composition:
         return float(2.0 ** (high / _RUNGS_PER_OCTAVE))
 
     def _sum_by_part(self, values: Floats) -> Floats:
-        """Return the sum over the cells of each part."""
+        """Return the sum of `values` over the cells of each part."""
         return np.add.reduceat(values, self._starts)
 
     def _to_cells(self, values: Floats) -> Floats:
-        """Return the value of each part repeated for its cells."""
+        """Return the parts' values, each repeated for the cells of its part."""
         return values[self._part_of_cell] if len(values) > 1 else values
 
     def _tilted(self, t: float) -> tuple[Floats, Floats, Floats]:
-        """Return tilted masses of the parts up to a factor, their sums, the logs of true sums."""
+        """Return the parts' rescaled tilted masses, their sums, and the logs of unscaled sums."""
         exponents = t * self._losses
         exponents += self._logs
         peaks = np.maximum.reduceat(exponents, self._starts)
@@ -317,7 +317,7 @@ class Composition:
         return first, ceil(high / self.step) - first + 1
 
     def _reach(self, t: float, log_mass: float, unit: float) -> float:
-        """Return Chernoff's bound on the tilted law's upper tail, the lower one if `unit` < 0."""
+        """Return the window's upper end by Chernoff's bound, minus the lower end if `unit` < 0."""
         least = inf
         for width in _CHERNOFF_WIDTHS:
             s = width * unit
@@ -364,7 +364,7 @@ class Composition:
 
 
 def _middle(weights: Floats) -> int:
-    """Return the cell of the mean of a law on cells 0, 1, ..."""
+    """Return the cell nearest to the mean of a law on cells 0, 1, 2 and so on."""
     return round(float(np.dot(np.arange(len(weights)), weights)))
 
 

@@ -20,18 +20,18 @@ from dpbandit.privacy.notion import TrustModel
 from dpbandit.privacy.premises import Facts, Hearing
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 
-CENTRAL_TRUST: tuple[TrustModel, ...] = ("central",)
-AGGREGATED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated")
-SHUFFLED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled")
+CENTRAL_TRUST: tuple[TrustModel, ...] = ("central",)  # of mechanisms of a trusted server
+AGGREGATED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated")  # of secure sums
+SHUFFLED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled")  # of shuffles
 LOCAL_TRUST: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled", "local")
 """Trust models under which a mechanism can run, each tuple named after its least trusting model"""
 
 Witness: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], Any], None]
-"""Callback after every call, with the mechanism, the arguments and the release"""
+"""Callback after every call of a mechanism, with the mechanism, the arguments and the release"""
 
 Listener: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], int], None]
-"""Callback before every call, with the mechanism, the arguments and the number n of calls; arrays
-are (n, R, ...) if n > 1"""
+"""Callback before every call, or block of n calls, with the mechanism, the arguments and n; arrays
+of a block are (n, R, ...) if n > 1"""
 
 _witness: ContextVar[Witness | None] = ContextVar("witness", default=None)
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
@@ -66,10 +66,10 @@ class Statistic(Protocol):
 
 
 def moving(statistic: Statistic) -> float:
-    """Return the cost of moving a round to another slot, in replacements of one round, 1 to 2.
+    """Return the cost of moving a round to another slot, in units of replacing a round, 1 to 2.
 
     With v the contribution of a round beyond that of a null round, V the largest `|v|` and m the
-    least <v, v'>, that is sqrt(2 V^2 + 2 max(0, -m)) over the sensitivity. The numerator is
+    least <v, v'>, it is sqrt(2 V^2 + 2 max(0, -m)) divided by the sensitivity. The numerator is
     `statistic.move_sensitivity`; without one the cost is 2, a replacement for each slot.
     """
     move_sensitivity: float = getattr(statistic, "move_sensitivity", inf)
@@ -157,7 +157,7 @@ class Mechanism(ABC):
         return take(*data) if call_log is None else call_log.through(self, data, take, rounds)
 
     def control_places(self) -> tuple[int, ...]:
-        """Return the positions of arguments that may not depend on data, with the statistic's."""
+        """Return positions of arguments, also of the statistic's, that may not depend on data."""
         statistic = getattr(self, "_statistic", None)
         return tuple(sorted({*self.controls, *getattr(statistic, "controls", ())}))
 
@@ -166,8 +166,8 @@ class Mechanism(ABC):
         """Return the clipped contribution of a round to the protected sum, `(R, *shape)`."""
 
     def entered(self, *datum: AnyArray) -> Floats:
-        """Return the contribution of the latest call, for audits: `query`, unless calls depend on
-        earlier ones."""
+        """Return the latest call's contribution to the sum, for audits; it is `query`, unless
+        contributions depend on earlier calls."""
         return self.query(*datum)
 
     @abstractmethod
@@ -200,7 +200,7 @@ class CallLog:
         self._inner: set[Mechanism] = set()  # mechanisms called by another mechanism
 
     def hold(self, premises: Callable[[Mechanism], None], known: Iterable["Mechanism"]) -> None:
-        """Run the check `premises` before the first call of every mechanism, also of past ones."""
+        """Run the check `premises` for mechanisms called so far, and before others' first calls."""
         for mechanism in self.calls:
             premises(mechanism)
         self.premises.append(premises)
@@ -285,7 +285,7 @@ def logged_calls(call_log: CallLog | None = None) -> Iterator[CallLog]:
 
 @contextmanager
 def overheard(listener: Listener) -> Iterator[None]:
-    """Call `listener` before every mechanism call in this thread; blocks of calls stay blocks."""
+    """Call `listener` before every mechanism call, or block of calls, in this thread."""
     token = _listener.set(listener)
     try:
         yield
@@ -355,10 +355,10 @@ class LedgerCheck:
     """Check of one agent's ledger against the log of the mechanisms that the agent calls.
 
     An entry pays for one mechanism, that with the same `spend`. A `Parallel` pays for any number of
-    its parts, as long as they hear no user twice: no two of them are called for one user, if
-    `CallLog.count_users` recorded all users, and else all together no more often than there were
-    users. A `Sequential` may be in a ledger part by part. A mechanism that `Repeated` pays for by
-    a factor must hear every user once, or visits would be closer in its calls than in rounds.
+    its parts, as long as no two of them are called for one user; unless `CallLog.count_users`
+    recorded all users, only the total number of calls is compared with that of users. A
+    `Sequential` may be in a ledger part by part. A mechanism that `Repeated` pays for by a factor
+    must be called once for every user, or visits would be closer in calls than in rounds.
     Mechanisms without cost need no entry, and a ledger of infinite cost allows all calls.
 
     Args:

@@ -45,7 +45,7 @@ class LocalStatistic(Mechanism):
         streams: the random streams of the replicas.
         epsilon, delta: privacy target of each message; epsilon = inf adds no noise.
         uses: number of messages.
-        stddev: noise in units of the statistic, in place of that of the target; None: the target's.
+        stddev: standard deviation in units of the statistic; None for that of the target.
     """
 
     # "A user sends one, so all together cost as much as one"
@@ -93,8 +93,8 @@ class PrivUnit:
         with probability p = e^epsilon q / (1 - q + e^epsilon q) a uniform point v of the cap,
         else one of the rest;        send scale v, which has mean u
 
-    `g` >= 0 makes `scale` least: all of epsilon goes into one cap. With g = 0 it is the half space
-    of Duchi, Jordan and Wainwright (JASA 2018), one bit.
+    The height g >= 0 makes the scale least; all of epsilon is spent on one cap. With g = 0 it is
+    the half space of Duchi, Jordan and Wainwright (JASA 2018), one bit.
 
     Bhowmick, Duchi, Freudiger, Kapoor and Rogers, "Protection against reconstruction and its
     applications in private federated learning", 2018; that one cap is optimal, Asi, Feldman and
@@ -112,7 +112,7 @@ class PrivUnit:
     dim: int
     epsilon: float
     cap: float
-    """g, height of the cap, in [0, 1)"""
+    """height of the cap, in [0, 1)"""
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1)
@@ -125,19 +125,19 @@ class PrivUnit:
 
     @property
     def share(self) -> float:
-        """Share q of the sphere that the cap covers."""
+        """Share of the sphere that the cap covers."""
         if self.dim == 1:
             return 0.5
         return float(betainc((self.dim - 1) / 2, 0.5, 1 - self.cap**2)) / 2
 
     @property
     def p(self) -> float:
-        """Probability p that the message points into the cap."""
+        """Probability that the message points into the cap."""
         return 1 / (1 + exp(-self.epsilon) * (1 - self.share) / self.share)
 
     @property
     def scale(self) -> float:
-        """Length of a message, 1 / E v . u for a uniform or cap point v of the unit sphere."""
+        """Length of a message, 1 / E[v . u] for the direction v of a message about u."""
         if self.dim == 1:
             return 1 / tanh(self.epsilon / 2)
         a, q = (self.dim - 1) / 2, self.share
@@ -150,11 +150,11 @@ class PrivUnit:
         return float(1 / (odds * mean))
 
     def variance(self, dim: int) -> float:
-        """Return the variance of a message's coordinate, on average over u, in dimension `dim`."""
+        """Return a message coordinate's variance, averaged over unit vectors of length `dim`."""
         return (self.scale**2 - 1) / dim
 
     def message(self, u: Floats, normals: Floats, uniforms: Floats) -> Floats:
-        """Return messages (R, D) about unit vectors u, from normals (R, D), uniforms (R,)."""
+        """Return messages (R, D) about unit vectors u, made of normals (R, D) and uniforms (R,)."""
         inside, q = uniforms < self.p, self.share
         beyond = np.where(  # share of the sphere nearer to u than v
             inside, q * uniforms / self.p, q + (1 - q) * (uniforms - self.p) / (1 - self.p)
@@ -181,7 +181,7 @@ def _least_variance(dim: int, epsilon: float) -> PrivUnit:
 
 
 def _height(beyond: Floats, dim: int) -> Floats:
-    """Return the height v . u that a share `beyond` of the sphere in R^dim exceeds."""
+    """Return the height that a share `beyond` of the unit sphere in dimension `dim` exceeds."""
     if dim == 1:
         return np.where(beyond < 0.5, 1.0, -1.0)
     nearer = np.minimum(beyond, 1 - beyond)
@@ -190,7 +190,7 @@ def _height(beyond: Floats, dim: int) -> Floats:
 
 
 Message: TypeAlias = Literal["privunit", "gaussian", "laplace", "k-norm"]
-MESSAGES: tuple[Message, ...] = ("privunit", "gaussian", "laplace", "k-norm")
+MESSAGES: tuple[Message, ...] = ("privunit", "gaussian", "laplace", "k-norm")  # `LocalVectors`
 
 
 class LocalVectors(Mechanism):
@@ -213,7 +213,7 @@ class LocalVectors(Mechanism):
 
     Args:
         streams: the random streams of the replicas.
-        dim: D.
+        dim: D, length of a vector.
         law: kind of message, see above.
         epsilon, delta: privacy target of each message; only "gaussian" uses delta.
         uses: number of messages.
@@ -286,7 +286,7 @@ class _Added:
 
 
 class _OnSphere:
-    """Sender of `PrivUnit` messages; a short vector becomes a random unit vector of that mean."""
+    """Sender of `PrivUnit` messages; a shorter vector becomes a random unit vector around it."""
 
     def __init__(self, law: PrivUnit, streams: Streams) -> None:
         self.law, self._axis = law, np.eye(law.dim)[0]
@@ -340,20 +340,20 @@ class LocalDirections(Mechanism):
     of her choice, and about 0 in the others.
 
     Guarantee:
-        Each message is locally epsilon-DP: its density over that of a uniform point is 1 +-
-        `|g|` tanh(epsilon / 2), and (1 + tanh) / (1 - tanh) = e^epsilon, so no message is more
-        than e^epsilon times as likely from one user as from another, whatever their vectors. This
-        needs no trusted server: it holds against whoever collects messages. Blocks cost nothing:
-        for two users with different blocks two densities differ, one by at most 1 + tanh, the other
-        by at most 1 / (1 - tanh). A user sends once, so all together cost epsilon, adaptively: g
-        may depend on earlier messages.
+        Each message is locally epsilon-DP: its density divided by that of a uniform point is 1 +-
+        `|g|` tanh(epsilon / 2), and (1 + tanh) / (1 - tanh) = e^epsilon, so no message is more than
+        e^epsilon times as likely from one user as from another, whatever their vectors. This needs
+        no trusted server: it holds against whoever collects messages. Blocks cost nothing: for two
+        users with different blocks two densities differ, one by at most 1 + tanh, the other by at
+        most 1 / (1 - tanh). A user sends once, so all together cost epsilon, adaptively: g may
+        depend on earlier messages.
 
     Args:
         streams: the random streams of the replicas.
-        dim: D.
+        dim: D, length of a vector.
         epsilon: > 0, privacy of each message.
         uses: number of messages, or of users with blocks.
-        blocks: messages of a user, one of them about her vector; None for one without a block.
+        blocks: number of messages of a user, one of them about her vector; None for one message.
 
     >>> messages = LocalDirections(Streams([0]), dim=4, epsilon=1.0, uses=10)
     >>> round(messages.length, 1), round(messages.spend.pure, 9)
@@ -386,7 +386,7 @@ class LocalDirections(Mechanism):
 
     @property
     def length(self) -> float:
-        """L, the factor that makes a message unbiased for g."""
+        """Factor by which a message is multiplied to have the user's vector as mean."""
         if self._exact:
             return 1.0
         D = self._shape[1]

@@ -30,16 +30,16 @@ from dpbandit.base import (
 from dpbandit.privacy.premises import NO_FACTS, Fact
 
 _CACHE = 2**17
-"""Most numbers of a block of arms, so that a matrix product stays in the processor's cache"""
+"""Largest number of doubles in a block of arms, so that products stay in the processor's cache"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreciseTrace:
     """Stretching of Gram matrices along the identity, as far as the sensitivity stays the same.
 
-    White noise on a stretched matrix, shrunk back, is smaller by sqrt(1 + kappa D) in the trace and
-    unchanged elsewhere. The sensitivity stays because the users furthest apart do not differ in the
-    trace of their Gram matrices.
+    White noise on a D x D matrix stretched by sqrt(1 + kappa D), shrunk back, is smaller by that
+    factor in the trace and unchanged elsewhere. The sensitivity stays because the users furthest
+    apart do not differ in the trace of their Gram matrices.
 
     Guarantee:
         With `|x|`, `|y|`, `|r|`, `|s| <= 1`, U = w^2 the squared weight of the moment and S the
@@ -75,10 +75,10 @@ class PreciseTrace:
     """
 
     dim: int
-    """D, the dimension of a block"""
+    """dimension D of a block's Gram matrix"""
     blocks: int
     moment_weight: float
-    """w, the factor of moments"""
+    """factor w of moments in the statistic"""
 
     @property
     def kappa(self) -> float:
@@ -92,7 +92,7 @@ class PreciseTrace:
 
     @property
     def variance(self) -> float:
-        """Noise variance along the identity over that without a stretch, 1 / (1 + kappa D)."""
+        """Factor of the noise variance along the identity by the stretch, 1 / (1 + kappa D)."""
         return 1 / (1 + self.kappa * self.dim)
 
     def stretched(self, diagonals: Floats) -> Floats:
@@ -109,7 +109,7 @@ class PreciseTrace:
 
 
 def squared_sensitivity(weight: float) -> float:
-    """Return S^2 of Gram matrices and moments of factor `weight` without a moment clip."""
+    """Return the squared sensitivity of Gram matrices and `weight` x moments, without clip."""
     U = weight**2
     return (2 + U) ** 2 / 2 if U <= 2 else 4 * U
 
@@ -211,22 +211,22 @@ class LinearRounds:
 
     @property
     def block_dim(self) -> int:
-        """Length D of a parameter vector."""
+        """Length of a parameter vector."""
         return self.dim * (self.n_actions if self.layout == "joint" else 1)
 
     @property
     def reward_bound(self) -> float:
-        """B, the largest `|r|` of a clipped reward."""
+        """Largest absolute value of a clipped reward."""
         return max(abs(self.reward_low), abs(self.reward_high))
 
     @property
     def moment_bound(self) -> float:
-        """c_u, the largest `|r x|` of a clipped round."""
+        """Largest norm of a clipped product of reward and context."""
         product = self.reward_bound * self.context_bound
         return product if self.moment_clip is None else min(self.moment_clip, product)
 
     def _clipped(self, *batch: AnyArray) -> tuple[Floats, Floats]:
-        """Return clipped contexts x of the arms played and products r x, both (n, R, d)."""
+        """Return clipped contexts (n, R, d) of arms played and their products with rewards."""
         context, action, reward = batch
         if self.layout == "shared":
             played = action.astype(np.int64)[..., None, None]
@@ -242,7 +242,7 @@ class LinearRounds:
         return by_replica[:, None] == rows(self.n_actions)[:, None]
 
     def _summed(self, moment: Floats, action: AnyArray) -> Floats:
-        """Return the sums (R, blocks, D) of products (n, R, d), by block."""
+        """Return the sums (R, blocks, D) over rounds of products (n, R, d), by block."""
         if self.layout == "shared":
             return added_up(moment)[:, None]
         # contiguous, so that vectors of length 1 meet the same BLAS routine whatever R is
@@ -253,10 +253,10 @@ class LinearRounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Moments(LinearRounds):
-    """Sums of moments r x of linear bandits, one vector for each block.
+    """Sums of moments of linear bandits, reward times context, one vector for each block.
 
-    Sensitivity. Replacing one user moves them by at most 2 c_u, r x against its opposite in one
-    block; a user of another arm moves two blocks by c_u each, sqrt(2) c_u.
+    Sensitivity. Replacing one user moves them by at most 2 c_u, c_u = `moment_bound`, with opposite
+    moments in one block; a user of another arm moves two blocks by c_u each, sqrt(2) c_u.
     """
 
     # "a user of another arm moves two blocks by c_u each"
@@ -274,7 +274,7 @@ class Moments(LinearRounds):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change by moving a round to another slot, `sensitivity`, as x = 0 adds 0."""
+        """Largest change if a round moves to another slot, as large as `sensitivity`."""
         return self.sensitivity
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -288,7 +288,7 @@ class SecondMoments(LinearRounds):
     """Gram matrices sum x x' and moments sum r x of linear bandits, one pair for each block.
 
     A block is one vector (G_ii, G_ij for i < j, m_i), in `units` that make the half-vectorisation
-    isometric and both parts of norm at most 1; with `moment_weight` = w::
+    isometric and both parts of norm at most 1; w = `moment_weight`, C, c_u as in `LinearRounds`::
 
         ( G_ii / C^2,  sqrt(2) G_ij / C^2,  w m_i / c_u ).
 
@@ -348,12 +348,12 @@ class SecondMoments(LinearRounds):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change by moving a round to another slot, max(S, sqrt(2 + 4 w^2)) with a moment
-        clip, larger with a precise trace, else S.
+        """Largest change of the sum if a round moves to another slot.
 
-        x = 0 adds 0, other rounds have `|v|^2 <= 1 + kappa + w^2` and `<v, v'> >= p^2 (1 + kappa) -
-        p w^2` with `p = |x . y| <= 1`, least at 1 or at p = w^2 / (2 + 2 kappa). With a moment clip
-        a short y has only products of moments, `<v, v'> >= -w^2`.
+        It is max(S, sqrt(2 + 4 w^2)) with a moment clip, S = `sensitivity` and w = `moment_weight`,
+        larger with a precise trace of stretch kappa, else S. An empty slot adds 0; contexts x, y
+        add v, v' with `|v|^2 <= 1 + kappa + w^2` and <v, v'> >= p^2 (1 + kappa) - p w^2,
+        p = `|x . y|`, least at 1 or p = w^2 / (2 + 2 kappa), or >= -w^2 for short y and a clip.
         """
         U, one = self.moment_weight**2, 1 + (self.trace.kappa if self.precise_trace else 0.0)
         least = -(U**2) / (4 * one) if 2 * one >= U else one - U
@@ -372,7 +372,7 @@ class SecondMoments(LinearRounds):
 
     @property
     def trace_variance(self) -> float:
-        """Noise variance along the identity after `unpack`, over the variance elsewhere."""
+        """Noise variance along the identity after `unpack`, divided by the variance elsewhere."""
         return self.trace.variance if self.precise_trace else 1.0
 
     def total(self, *batch: AnyArray) -> Floats:

@@ -1,4 +1,4 @@
-"""Laws of noise, drawn for all replicas at once::
+"""Laws of noise b, of scale c or standard deviation s, drawn for all replicas at once::
 
     law                   density                        variance
     Laplace               exp(-|b|_1 / c)                2 c^2
@@ -32,7 +32,7 @@ Sampler: TypeAlias = Callable[[], Floats]
 
 @dataclass
 class Shaped(Source):
-    """Source of a law's noise, made of draws of standard laws, a block of releases at a time."""
+    """Source of a law's noise, made of draws of standard laws, for many releases at a time."""
 
     make: Callable[..., Floats]
     """function from draws (n, R, ...) of each source to noise `(n, R, *shape)`"""
@@ -140,7 +140,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class OneSidedExponential:
-    """Independent exponential noise of a given mean, never negative; alone without a Guarantee."""
+    """Independent exponential noise of a given mean, never negative; not private alone."""
 
     mean: float
 
@@ -194,10 +194,10 @@ def rescaled(x: Floats, radius: Floats, *, order: float) -> Floats:
 class Wishart:
     """Centred Wishart noise W - k L^2 I, W ~ W_p(L^2 I, k), for the rows (x, r) of `statistic`.
 
-    p = D + 1 and L^2 = C^2 + B^2. W is drawn by Bartlett's decomposition (Anderson, "An
-    introduction to multivariate statistical analysis", 7.2): W = L^2 A A' with A lower
-    triangular, A_ii^2 ~ chi^2(k - i + 1), A_ij ~ N(0, 1). Each block gets its own matrix,
-    without the entry of r^2; `degrees` k >= p need not be whole.
+    p = D + 1, D the length of x, and L^2 = C^2 + B^2, `|x| <= C`, `|r| <= B`. W is drawn by
+    Bartlett's decomposition (Anderson, "An introduction to multivariate statistical analysis",
+    7.2): W = L^2 A A' with A lower triangular, A_ii^2 ~ chi^2(k - i + 1), A_ij ~ N(0, 1). Each
+    block gets its own matrix, without the entry of r^2; `degrees` k >= p need not be whole.
     """
 
     degrees: float
@@ -205,7 +205,7 @@ class Wishart:
 
     @property
     def row_bound(self) -> float:
-        """L, the largest norm of a row (x, r)."""
+        """Largest norm of a row (context, reward)."""
         return sqrt(self.statistic.context_bound**2 + self.statistic.reward_bound**2)
 
     def sampler(self, streams: Streams, name: str) -> "WishartSampler":

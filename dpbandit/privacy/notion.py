@@ -50,7 +50,7 @@ class Visits:
 
     @property
     def rounds(self) -> int:
-        """Largest number of slots in which neighbours differ, with slots that a person leaves."""
+        """Largest number of slots in which neighbours differ, also those a person leaves."""
         return self.cap if self.pattern == "public" else 2 * self.cap
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Visits:
 Unit: TypeAlias = Round | Visits
 TrustModel: TypeAlias = Literal["central", "aggregated", "shuffled", "local"]
 SHARING: tuple[TrustModel, ...] = ("aggregated", "shuffled")
-"""Trust models in which the devices of many users add up to the noise"""
+"""Trust models in which each device adds a share of the noise, and sums carry all of it"""
 TRUSTED: dict[TrustModel, str] = {
     "central": "",
     "aggregated": "the server sees noisy sums of batches alone",
@@ -85,8 +85,8 @@ class Trust:
     honest: float = 1.0
     """fraction that has to add noise, in (0, 1]; below 1 only where devices share the noise"""
     of: Literal["devices", "slots", "people"] = "devices"
-    """population of the fraction `honest`; where people return, slots (with empty ones) or people
-    whose devices send in every batch"""
+    """population of which `honest` is a fraction; where people return it is the slots, empty ones
+    included, or the people, whose devices send in every batch"""
 
     def __post_init__(self) -> None:
         one_of("trust", self.model, get_args(TrustModel))
@@ -134,20 +134,20 @@ Covered: TypeAlias = Literal["later actions", "own action"]
 Reads: TypeAlias = Literal["nothing", "own data", "mechanisms", "releases in full", "exact data"]
 Adjacency: TypeAlias = Literal["replace", "zero out"]
 Masking: TypeAlias = Literal["none", "public", "user"]
-LATER_ACTIONS: frozenset[Covered] = frozenset({"later actions"})
-ALL_ACTIONS: frozenset[Covered] = LATER_ACTIONS | {"own action"}
+LATER_ACTIONS: frozenset[Covered] = frozenset({"later actions"})  # covered by joint DP
+ALL_ACTIONS: frozenset[Covered] = LATER_ACTIONS | {"own action"}  # covered by DP of all actions
 
-_READ: dict[Reads, str] = {
+_READ: dict[Reads, str] = {  # `Notion.reads` -> kind of privacy in words
     "nothing": "plays without looking at any user's data",
     "own data": "a person's own data reach her own actions and nobody else's",
     "releases in full": "none: a baseline, each release of which spends the whole budget",
     "exact data": "none: exact data reaches later actions",
 }
-_NOT_COVERED = (
+_NOT_COVERED = (  # kind of privacy in words if a notion covers no actions
     "not covered: what one user does changes what the world answers later ones, and no mechanism "
     "stands between"
 )
-_MASKED: dict[Masking, str] = {
+_MASKED: dict[Masking, str] = {  # `Notion.masks` -> its part of a notion in words
     "none": "",
     "public": "; which actions there are in a round is public",
     "user": "; which actions there are for her is part of her round",
@@ -234,7 +234,7 @@ class Notion:
     def of_person(self, visits: Visits, of: Literal["slots", "people"] = "slots") -> "Notion":
         """Return this notion for a person with `visits`, public ones unless the trust is central.
 
-        A fraction of honest devices becomes a fraction `of` slots, or of people.
+        A fraction of honest devices becomes a fraction of slots or of people, as `of` says.
         """
         if self.trust.model == "central":
             return replace(self, unit=visits)
@@ -364,7 +364,7 @@ def _unit_implies(ours: Unit, theirs: Unit) -> bool:
     return ours.cap >= theirs.cap and ours.separation <= theirs.separation and moves
 
 
-_READS = get_args(Reads)
+_READS = get_args(Reads)  # values of `Notion.reads`, strongest first
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "unit": _unit_implies,
     "adjacency": lambda ours, theirs: bool(ours == "replace"),
@@ -382,12 +382,12 @@ def _implies(name: str, ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs or (name in _ORDERS and _ORDERS[name](ours, theirs)))
 
 
-JOINT_DP = Notion()
-NO_DATA = Notion(reads="nothing")
-OWN_DATA = Notion(reads="own data")
-LOCAL_DP = Notion(trust=Trust("local"))
-NO_PRIVACY = Notion(reads="exact data", covers=frozenset())
-IN_FULL = Notion(reads="releases in full", covers=frozenset())
+JOINT_DP = Notion()  # joint DP for one user's round
+NO_DATA = Notion(reads="nothing")  # of agents that read no data
+OWN_DATA = Notion(reads="own data")  # of agents that use a person's data for her alone
+LOCAL_DP = Notion(trust=Trust("local"))  # of agents that receive private messages alone
+NO_PRIVACY = Notion(reads="exact data", covers=frozenset())  # of agents without privacy
+IN_FULL = Notion(reads="releases in full", covers=frozenset())  # each spends the whole budget
 
 
 def strongest(problem: Facts, trust: TrustModel = "central") -> Notion:

@@ -10,12 +10,12 @@ coordinates together by at most `move_2` (l_2). A scale of 0 is plain hard thres
 code, ties to the lowest index.
 
 **Several rows**, s picks from each, cost no more than one row if a user who moves two of them moves
-each by at most half of `move` and of `move_2`. For given all earlier picks, the j-th picks of the
-two rows are independent and cost half of the epsilon, or range over half, each: together they are
-one step of the whole epsilon or range. Gaussian values move by sqrt(2) / 2 of `move_2`; two Laplace
-values moved by a half cost no more than one moved by the whole (`pure`).
+each by at most half of `move` and of `move_2`. Given all earlier picks, the j-th picks of both rows
+are independent, and each costs half of the epsilon or bounded range of one pick, so that both cost
+one pick. Gaussian values move by sqrt(2) / 2 of `move_2`; two Laplace values moved by a half cost
+no more than one moved by the whole (`pure`).
 
-`NoisyHardThresholding` is sparse linear regression by such steps, an episode at a time.
+`NoisyHardThresholding` is sparse linear regression by such steps, one estimate per episode.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,15 +49,15 @@ from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend
 
 Peel: TypeAlias = Callable[[Floats, float, float], Floats]
-"""Function from v (R, P, D), `move` and `move_2` to an array (R, P, D) that is 0 but for s noisy
-coordinates of each of the P rows"""
+"""Function from P rows v (R, P, D) and the largest changes by a user, of a coordinate and in l_2 of
+all that are picked, to an array (R, P, D) of the noisy picked coordinates, 0 elsewhere"""
 
 
 class Peeling(Protocol):
     """Protocol of a peeling: its privacy cost and its sampler."""
 
     def spend(self, picks: int, repeats: int, where: str) -> Sequential:
-        """Return the cost of `repeats` peelings of `picks` coordinates each: picks, then values."""
+        """Return the cost of selection and values of `picks` coordinates, `repeats` times."""
         ...
 
     def sampler(self, streams: Streams, picks: int, shape: tuple[int, int]) -> Peel:
@@ -74,13 +74,13 @@ class LaplacePeeling:
     Statistics 2021.
 
     Guarantee:
-        If one user moves every coordinate by at most `move`, each its own way, then a pick is (2 /
+        If one user moves every coordinate up or down by at most `move`, then a pick is (2 /
         multiplier)-DP (`selection.ReportNoisyMax`), because `|v|` moves no further than v, and a
-        value is a Laplace mechanism with movement over scale 1 / multiplier.
+        released value is (1 / multiplier)-DP.
     """
 
     multiplier: float
-    """Laplace scale of picks and of values, over `move`"""
+    """Laplace scale of picks and values, divided by a user's largest change of a coordinate"""
 
     def __post_init__(self) -> None:
         at_least("multiplier", self.multiplier, 0)
@@ -108,15 +108,15 @@ class GumbelPeeling:
     exponential mechanisms, one after the other (as `selection.OneShotTopK`).
 
     Guarantee:
-        If one user moves every coordinate by at most `move`, each its own way, and any s of them by
-        at most `move_2` in l_2, then a pick has bounded range 2 / pick, because `|v|` moves no
-        further than v, and the values of one peeling are (1 / value)-GDP.
+        If one user moves every coordinate up or down by at most `move`, and any s of them by at
+        most `move_2` in l_2, then a pick has bounded range 2 / pick, because `|v|` moves no further
+        than v, and the values of one peeling are (1 / value)-GDP.
     """
 
     pick: float
-    """Gumbel scale of picks, over `move`"""
+    """Gumbel scale of picks, divided by a user's largest change of a coordinate"""
     value: float
-    """standard deviation of the noise of values, over `move_2`"""
+    """standard deviation of values' noise, divided by a user's largest l_2 change of all values"""
 
     def __post_init__(self) -> None:
         at_least("pick", self.pick, 0)
@@ -124,7 +124,7 @@ class GumbelPeeling:
 
     @classmethod
     def split(cls, noise: float, share: float, picks: int, repeats: int) -> "GumbelPeeling":
-        """Return the peeling that costs 1 / (2 noise^2) of zCDP in all, a `share` of it for picks.
+        """Return the peeling of zCDP cost 1 / (2 noise^2) in all, with a `share` of it for picks.
 
         The picks cost picks x repeats x (2 / pick)^2 / 8, the values repeats / (2 value^2).
         """
@@ -148,7 +148,7 @@ class GumbelPeeling:
 def printed_peeling(epsilon: float, delta: float, *, picks: int, repeats: int) -> LaplacePeeling:
     """Return the printed Laplace peeling, claimed (epsilon / M, delta / M)-DP each, M = `repeats`.
 
-    Its Laplace scale is 2 move sqrt(3 s ln(M / delta)) M / epsilon.
+    Its Laplace scale is 2 sqrt(3 picks ln(M / delta)) M / epsilon times a coordinate's change.
     """
     gaussian_target(epsilon, delta)
     if epsilon == inf:
@@ -238,23 +238,23 @@ class SparseRows:
             positive(name, getattr(self, name))
 
     def row(self, context: AnyArray, action: Ints, reward: AnyArray) -> tuple[Floats, Ints, Floats]:
-        """Return a clipped round: x (R, d) of the arm played, its block (R,), r (R,)."""
+        """Return a clipped round, the row (R, d) of the arm played, its block (R,), reward (R,)."""
         if context.ndim == 3:  # every arm has its row, and all share block 0
             context, action = context[rows(len(action)), action], np.zeros_like(action)
         x = clip_norm(context, self.norm_bound).clip(-self.entry_bound, self.entry_bound)
         return x, action, clip_range(reward, self.reward_low, self.reward_high)
 
     def gradient(self, x: Floats, block: Ints, r: Floats, beta: Floats) -> Floats:
-        """Return the sum (R, G, d) of x clip(r - x . beta_block) over n rounds, x (R, n, d)."""
+        """Return the sum (R, blocks, d) of x clip(r - x . beta_block) over n rows x (R, n, d)."""
         mine = block[:, None, :] == rows(self.blocks)[:, None]  # (R, G, n)
         fitted = (np.matmul(beta, x.swapaxes(1, 2)) * mine).sum(axis=1)
         residual = np.clip(r - fitted, -self.residual_clip, self.residual_clip)
         return np.matmul(mine * residual[:, None, :], x)
 
     def moves(self, picks: int) -> tuple[float, float]:
-        """Return the largest changes of a gradient by one user, in l_inf and in l_2 over `picks`.
+        """Return a user's largest changes of a gradient, of one coordinate and in l_2 of `picks`.
 
-        A term is x times a residual of at most residual_clip, and two terms may be opposite.
+        A term is a row times a residual of at most residual_clip, and two terms may be opposite.
         """
         k = 2 * self.residual_clip
         return k * self.entry_bound, k * min(sqrt(picks) * self.entry_bound, self.norm_bound)
@@ -264,11 +264,11 @@ class Peeled(NamedTuple):
     """Record of one iteration of noisy hard thresholding, for audits."""
 
     beta: Floats
-    """estimate before the iteration, (R, G, d)"""
+    """estimate before the iteration, (R, blocks, d)"""
     v: Floats
-    """exact vectors that are peeled, (R, P, D)"""
+    """exact vectors of which coordinates are selected, (R, vectors, length)"""
     retained: Floats
-    """result of the peeling, 0 but for noisy coordinates, (R, P, D)"""
+    """noisy values of the selected coordinates, 0 elsewhere, (R, vectors, length)"""
     move: float
     """largest change of a coordinate of v by one user"""
     move_2: float
@@ -308,7 +308,7 @@ class NoisyHardThresholding(Mechanism):
         streams: the random streams of the replicas.
         episodes: lengths of consecutive episodes, in rounds.
         uses: number of calls; those after the last episode return None.
-        sparsity: s, coordinates retained of each peeled row.
+        sparsity: s, number of coordinates retained of each peeled row.
         joint: True to peel all blocks as one row of G d coordinates, False to peel each alone.
         iterations: gradient steps of an episode.
         step_size: size of a gradient step.
@@ -319,7 +319,7 @@ class NoisyHardThresholding(Mechanism):
     needs = SUMMED
 
     order = np.inf
-    """norm of `sensitivity`, which bounds one coordinate of a round's gradient"""
+    """order of the norm of `sensitivity`, which bounds one coordinate of a round's gradient"""
     on_peeled: Callable[[Peeled], None] | None = None
 
     def __init__(

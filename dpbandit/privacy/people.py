@@ -3,7 +3,7 @@
 A mechanism releases C x + noise; a visit in slot t adds a vector of length 1, of any direction, to
 x_t. S(k, b) is the largest change of C x by all visits of a person, over all their slots and
 directions. Noise is scaled to S(k, b) in place of S(1), the norm of the largest column.
-With G_st = <c_s, c_t>::
+With the columns c_t of C and G_st = <c_s, c_t>::
 
     S^2 <= max over patterns of sum |G_st|, with equality where G >= 0
 
@@ -14,7 +14,7 @@ no more for vectors in a unit ball: 2 S in all, as much as replacing every vecto
 =====================  =================================================================
 sums                   S(k, b)
 =====================  =================================================================
-`toeplitz_norm`        exact: c_0 >= c_1 >= .. >= 0, worst are visits 1, 1 + b, 1 + 2b, ..
+`toeplitz_norm`        exact for a falling first column >= 0; worst are visits 1, 1 + b, ..
 `leaves_norm`          the same where several slots are one leaf: an upper bound
 `tree_norm`            binary tree: an upper bound, equal to brute force for m <= 16, b = 1
 `fading_norm`          fading sums: an upper bound by rows of G
@@ -32,11 +32,11 @@ import numpy as np
 from dpbandit.base import Floats, InputError, inside, whole
 
 _MAX_PATTERN_VISITS = 100
-"""Most visits for which patterns are searched; a search with more takes minutes"""
+"""Largest number of visits for which patterns are searched; more would take minutes"""
 
 
 def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
-    """Return the sensitivity S(k, b) of a Toeplitz C to a person, its column falling and >= 0."""
+    """Return the sensitivity to a person of a Toeplitz matrix with a falling `column` >= 0."""
     _check(cap, separation)
     c, b = np.asarray(column, dtype=np.float64), separation
     if not (np.diff(c, append=0.0) <= 0).all():
@@ -49,12 +49,12 @@ def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
 
 
 def leaves_norm(column: Floats, every: int, cap: int, separation: int) -> float:
-    """Return a bound on the sensitivity of a Toeplitz C to a person, with `every` slots a leaf.
+    """Return a bound on the sensitivity to a person of a Toeplitz matrix, `every` slots per leaf.
 
-    Visits b >= `every` slots apart are floor(b / every) leaves apart. Else at most n = ceil(every /
-    b) of them share a leaf; as the norm is convex in the counts and G >= 0, the worst pattern fills
-    leaves with n visits and puts the other r = k mod n into one: r visits enter one leaf more than
-    the other n - r.
+    Visits b = `separation` >= `every` slots apart are floor(b / every) leaves apart. Else at most
+    n = ceil(every / b) share a leaf; as the norm is convex in the counts and C'C >= 0, the worst
+    pattern fills leaves with n visits and puts the other r = `cap` mod n into one: r visits enter
+    one leaf more than the other n - r.
     """
     whole("every", every, 1)
     _check(cap, separation)
@@ -67,11 +67,12 @@ def leaves_norm(column: Floats, every: int, cap: int, separation: int) -> float:
 
 
 def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
-    """Return a bound on the sensitivity S(k, b) of a Fenwick tree to a person, k = `cap`.
+    """Return a bound on the sensitivity of a Fenwick tree to a person of at most `cap` visits.
 
-    The lesser of two: f_h(j) = max f_{h-1}(i) + i^2 + f_{h-1}(j - i), the largest squared norm of j
-    visits in 2^h leaves, at most ceil(`every` / b) of them in one leaf; and a bound by counts, as a
-    node of 2^h leaves, each of `every` slots, holds at most ceil(2^h every / b) visits.
+    It is the lesser of two. f_h(j), the largest squared norm of j visits in 2^h leaves of `every`
+    slots, is the maximum over i visits in the left child, which alone is stored, of f_{h-1}(i) +
+    i^2 + f_{h-1}(j - i); visits are b = `separation` apart, so at most ceil(every / b) are in a
+    leaf. By counts, a node of 2^h leaves holds at most ceil(2^h every / b) visits.
     """
     whole("leaves", leaves, 0)
     whole("every", every, 1)
@@ -92,10 +93,10 @@ def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
 
 
 def fading_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> float:
-    """Return a bound on the sensitivity S(k, b) of a fading sum to a person, all ends released.
+    """Return a bound on the sensitivity of a fading sum to a person, if all m ends are released.
 
-    S^2 <= max over patterns of sum_s v_batch(s), v_a the largest sum of row a of G over a pattern,
-    G_ab = fade^|a - b| (1 - fade^(2 (m - max(a, b) + 1))) / (1 - fade^2).
+    Its square is at most the largest sum over visits of v_a, a the visit's batch, v_a the largest
+    sum over visits of G_ab = fade^|a - b| (1 - fade^(2 (m - max(a, b) + 1))) / (1 - fade^2).
     """
     inside("fade", fade, 0, 1, ends=True)
     _check(cap, separation)
@@ -114,9 +115,9 @@ def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: 
     """Return the largest sums (n,) over `cap` slots, any two `separation` apart.
 
     `values` (n, m) has the value of a slot in each of m batches. A visit may be moved down to the
-    first slot of its batch, or to b slots after the visit before, so that only a batch's first slot
-    and those 1, .., k - 1 times b behind need be tried. For more than 100 visits only the capacity
-    ceil(size / b) of a batch is used, an upper bound, exact at b = 1.
+    first slot of its batch, or to `separation` slots after the visit before, so that only a batch's
+    first slot and those multiples of `separation` behind it need be tried. For more than 100 visits
+    only the number of visits that fit into a batch is used, an upper bound.
     """
     edges = np.asarray(ends)
     starts = np.concatenate([[0], edges[:-1]])

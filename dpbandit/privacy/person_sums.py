@@ -1,4 +1,4 @@
-"""Privacy of persons who return: sums over people, and the cost of all rounds of a person."""
+"""Person-level privacy for people who return: sums over people, and costs of all their rounds."""
 
 from collections.abc import Sequence
 from math import inf, sqrt
@@ -26,7 +26,7 @@ from dpbandit.privacy.premises import Fact
 from dpbandit.privacy.spends import GaussianSpend, Repeated, Slots, Spend
 
 Counted: TypeAlias = Literal["latest", "first", "batch", "visits"]
-COUNTED: tuple[Counted, ...] = ("latest", "first", "batch", "visits")
+COUNTED: tuple[Counted, ...] = ("latest", "first", "batch", "visits")  # see `PersonSum`
 
 
 class PersonSum(FadingSum):
@@ -188,9 +188,9 @@ class PersonSum(FadingSum):
 
 
 def once_a_batch_norm(releases: int, fade: float, cap: int) -> float:
-    """Return the sensitivity of a fading sum to a person who counts once in `cap` batches.
+    """Return the sensitivity of a fading sum to a person who counts once in each of `cap` batches.
 
-    Over batches the sum is Toeplitz with c_j = fade^j. A cap of `releases` is no restriction.
+    Over batches the sum is a Toeplitz matrix with first column fade^j.
     """
     whole("releases", releases, 0)
     inside("fade", fade, 0, 1, ends=True)
@@ -205,11 +205,11 @@ def for_a_person(spend: Spend, visits: Visits) -> Repeated:
     """Return the cost for a person with `visits` of a mechanism that costs `spend` for one round.
 
     Replacing her changes n = k rounds, or n = 2 k if she may come at other times: the slots she
-    leaves and the slots she takes, each a pattern of k rounds b apart. So a running sum moves no
-    further than by S(k, b) / S(1, 1) rounds if her slots stay, and else than by the lesser of
-    S(2 k, 1) / S(1, 1) and `moving` S(k, b) / S(1, 1). `moving` is 2 by the triangle inequality,
-    and less where contributions v, beyond a null round's, are short, as with columns c_t of
-    products >= 0, V the largest `|v|` and m the least <v, v'>::
+    leaves and the slots she takes, each a pattern of k rounds b apart. With S(k, b) the sensitivity
+    to k rounds b apart, a running sum moves no further than by S(k, b) / S(1, 1) rounds if her
+    slots stay, and else than by the lesser of S(2 k, 1) / S(1, 1) and `moving` S(k, b) / S(1, 1).
+    `moving` is 2 by the triangle inequality, and less where contributions v, beyond a null round's,
+    are short, as with columns c_t of products >= 0, V the largest `|v|` and m the least <v, v'>::
 
         |sum of c_t v_t, t left, - sum of c_t v'_t, t taken|^2 <= S^2 (2 V^2 + 2 max(0, -m))
 
