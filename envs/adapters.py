@@ -36,7 +36,7 @@ from dpbandit.base import (
 )
 from dpbandit.specs import Problem, begin, checked_problem
 
-MODES = ("ansi", "rgb_array")
+MODES = ("ansi", "rgb_array")  # render modes of Gymnasium: text, or a picture
 RENDERED = 40
 """Number of last actions that a picture or text shows"""
 
@@ -47,10 +47,10 @@ class Pictures:
     Args:
         mode: "ansi" or "rgb_array".
         horizon: rounds of an episode.
-        actions: the space of one action.
+        actions: Gymnasium space of actions.
         hindsight: True if regret is known only at the end of an episode; then rewards are drawn.
 
-    For lists of items clicks are drawn, too: a star behind an item, or a dot on its position.
+    For lists, clicks are drawn, too: a star behind a clicked item, or a dot on its position.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Pictures:
         self._clicks.append(clicks)
 
     def draw(self) -> str | npt.NDArray[np.uint8]:
-        """Return the text, or the picture (360, 480, 3)."""
+        """Return the text, or the picture as RGB bytes (360, 480, 3)."""
         return self._text() if self._mode == "ansi" else self._picture()
 
     def _text(self) -> str:
@@ -124,7 +124,7 @@ class Pictures:
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
     def _points(self) -> Floats:
-        """Return the last actions as columns, (coordinates, 40); nan (white) before the first."""
+        """Return the last 40 actions as columns, (coordinates, 40); NaN (white) before round 1."""
         shape = self._actions.shape or (1,)
         points = np.full((int(np.prod(shape)), RENDERED), np.nan)
         for i, action in enumerate(self._last):
@@ -137,7 +137,7 @@ class Pictures:
 
 
 def _in_words(action: Any, clicks: Floats | None) -> str:
-    """Return an action as text; a list has a star behind each clicked item."""
+    """Return an action as text; a clicked item of a list is followed by a star."""
     if clicks is None:
         return np.array2string(action, precision=2, separator=" ")
     return (
@@ -145,7 +145,7 @@ def _in_words(action: Any, clicks: Floats | None) -> str:
     )
 
 
-_INFO = ("expected_reward", "oracle_reward", "regret")
+_INFO = ("expected_reward", "oracle_reward", "regret")  # entries of `info` in every step
 
 
 def make_problem(
@@ -158,8 +158,8 @@ def make_problem(
 ) -> Problem:
     """Make a problem with `arguments` from a class, a function or the text `module:Class`.
 
-    With a `world_seed` the parameters that the problem draws from `streams.world` are equal in
-    every episode and every replica, whatever the seed of users.
+    With a `world_seed` the parameters that the problem draws (from `streams.world`) are equal in
+    every episode and every replica, whatever the seed from which users are drawn.
 
     `available` is a public schedule of arms or items on lists, such as ["3:200-"], and `absent` the
     probability that one of them is unavailable to a user (`dpbandit.envs.nonstationarity`).
@@ -196,7 +196,7 @@ def make_problem(
 
 
 class _Adapter:
-    """Base of both adapters; has the problem's public attributes (`prices`, ...) as its own."""
+    """Base of both adapters; passes on the problem's public attributes, such as `prices`."""
 
     problem: Problem
     _left = 0
@@ -204,7 +204,7 @@ class _Adapter:
     _regret: Floats | float = 0.0
     """regret of the episode so far, where regret is measured in hindsight"""
     _pictures: tuple[Pictures, ...] = ()
-    """renderer of each replica; none without a render mode"""
+    """renderers, one for each replica; empty without a render mode"""
 
     def _will_render(self, mode: str | None, replicas: int) -> None:
         if mode is not None:
@@ -237,7 +237,7 @@ class _Adapter:
         return None if problem.spec.masks == "none" else problem.mask()
 
     def _mask_info(self) -> dict[str, Any]:
-        """Return the mask of available actions as an entry of `info`, or no entry."""
+        """Return `info`'s entry `action_mask` as a mapping, empty if all actions are available."""
         mask = self._mask()
         return {} if mask is None else {"action_mask": mask.astype(np.int8)}
 
@@ -273,12 +273,12 @@ class _Adapter:
 
 
 class BanditEnv(_Adapter, gym.Env[Floats, Any]):
-    """A single Gymnasium environment: `gym.make("dpbandit/...")`.
+    """A single Gymnasium environment, by `gym.make("dpbandit/...")`.
 
     `info` holds `expected_reward`, `oracle_reward` and `regret` of the last step, for evaluation
     only. An agent may read two entries: `choice`, the product bought of an assortment, and
     `action_mask` (also after `reset`), 1 for actions that are available in the next step and 0 for
-    others (`action_space.sample(mask)`). Where regret is measured in hindsight (convex losses) the
+    others (`action_space.sample(mask)`). If regret is measured in hindsight (convex losses), the
     last step's `info` has the regret of the whole episode. A point outside a convex domain is
     projected onto it, so that any sample of the box is an action.
     """
@@ -320,7 +320,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
 
 
 class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
-    """R environments in one, faster than R single ones: `gym.make_vec("dpbandit/...", num_envs=R)`.
+    """R environments in one, faster than R of one: `gym.make_vec("dpbandit/...", num_envs=R)`.
 
     All replicas share one clock, so all episodes end together. `autoreset_mode` is an ordinary
     keyword: `"NextStep"` (default), `"SameStep"` or `"Disabled"`.

@@ -1,7 +1,7 @@
-"""Arrivals of people who come back: the visitor of every slot of the public clock.
+"""Arrivals of people who come back: who visits in which slot (round of a public clock).
 
-A slot has one candidate, fixed at the start of an episode; she comes unless the slot stays empty
-or, with "loyal" arrivals, her last reward was low.
+A slot has one candidate, fixed at the start of an episode. With probability `empty` she does not
+come; with "loyal" arrivals she comes half as often after a low reward.
 """
 
 from typing import Any
@@ -25,8 +25,8 @@ from dpbandit.specs.people import MOST_PEOPLE, NOBODY, ReturningSpec
 from dpbandit.specs.protocols import BanditSpec
 
 MOST_VISITS = 100_000_000
-"""Limit of people * visits where the order of all visits is drawn at once; a matter of memory"""
-ARRIVALS: tuple[Arrivals, ...] = ("exactly", "robin", "poisson", "loyal")
+"""Largest people * visits if the order of all visits is drawn at once, which needs memory"""
+ARRIVALS: tuple[Arrivals, ...] = ("exactly", "robin", "poisson", "loyal")  # see `candidates`
 
 
 def candidates(
@@ -36,7 +36,7 @@ def candidates(
 
     "exactly" and "loyal": each person has `cap` slots, in uniformly random order. "robin": people
     take turns, always in the same order. "poisson": each slot's person is drawn with probability
-    proportional to her rate, an exponential variable; most come rarely, some beyond the cap.
+    proportional to her rate, an exponential variable; many come rarely, some more than `cap` times.
     """
     N, T, R = people, horizon, len(streams)
     if arrivals != "poisson" and N * cap < T:
@@ -62,12 +62,13 @@ def candidates(
 
 
 class Visitors:
-    """The slots of a public clock, each with one candidate who comes, or does not.
+    """Visitors of the slots of a public clock; the candidate of a slot comes, or does not.
 
     With "loyal" `arrivals`, a person whose last reward was low comes half as often.
 
     Args:
-        problem: has `people`, `visits`, `arrivals`, `empty` and `horizon`, as `ReturningUsers` has.
+        problem: has the arguments `people`, `visits`, `arrivals`, `empty`, `horizon` of
+            `ReturningUsers`.
     """
 
     def __init__(self, problem: Any) -> None:
@@ -81,7 +82,7 @@ class Visitors:
         """visits that one person may make at most, and how many people may interleave"""
 
     def spec(self, visit: BanditSpec) -> ReturningSpec:
-        """Return the spec of a problem whose people return, each for visits with spec `visit`."""
+        """Return the spec of a problem of returning people; `visit` is the spec of one visit."""
         return ReturningSpec(
             visit=visit,
             people=self._people,
@@ -91,7 +92,7 @@ class Visitors:
         )
 
     def start(self, streams: Streams) -> None:
-        """Start an episode at its first slot; all candidates are drawn now."""
+        """Start an episode at its first slot, and draw the candidates of all slots."""
         self._candidates = candidates(
             self._arrivals,
             streams,
@@ -104,7 +105,7 @@ class Visitors:
         self._slot = 0
 
     def next(self) -> Ints:
-        """Return the person who comes in the next slot, (R,), or -1; nobody after the horizon."""
+        """Return the person who comes in the next slot, (R,), -1: nobody, as after the horizon."""
         uniforms, over = self._uniforms(), self._slot == self._horizon
         candidate = self._candidates[self._slot - over]
         presence = np.full(len(candidate), 1.0 - self._empty)  # the probability that she comes
@@ -115,7 +116,7 @@ class Visitors:
         return self._person
 
     def rewarded(self, reward: Floats, middle: float) -> None:
-        """Record the last visitor's reward (R,): below `middle` she is displeased."""
+        """Record the last visitor's reward (R,); if it is below `middle`, she is displeased."""
         here = self._person != NOBODY
         whose = rows(len(here))[here], self._person[here]
         self._displeased[whose] = reward[here] < middle

@@ -1,4 +1,4 @@
-"""Late rewards, tastes that change, and actions that come and go.
+"""Late rewards, utilities that change over time, and actions that come and go.
 
 Utilities move with a season, a drift and a shock, equally for every agent. Actions arrive and
 retire by a public schedule, or are unavailable to some users.
@@ -41,6 +41,7 @@ class Delay:
         return self._queue.popleft()
 
 
+# "first-last:start-end" of actions and rounds, where -last, start and end may be missing
 _WINDOW = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?:([0-9]{0,9})-([0-9]{0,9})")
 
 
@@ -49,10 +50,10 @@ class Availability:
     """Schedule of the actions that are available in rounds 1 to T, and their random absences.
 
     Args:
-        n_actions: N, actions in all.
-        least: actions that must be available in every round.
-        horizon: T, rounds.
-        available: public schedule, words ACTION:FIRST-LAST such as "3:200-" (arrives in round 200),
+        n_actions: number N of all actions.
+        least: number of actions that must be available in every round.
+        horizon: number T of rounds.
+        available: public schedule, texts ACTION:FIRST-LAST such as "3:200-" (arrives in round 200),
             "0:-500" (retires after round 500) or "4-6:200-500"; windows of one action add up, and
             an action without a window is always available.
         absent: probability that a scheduled action is unavailable to a user, independently of other
@@ -82,12 +83,12 @@ class Availability:
 
     @property
     def masks(self) -> Masks:
-        """Kind of data that a mask is, "user" (private), "public", or "none" without masks."""
+        """Privacy of masks, "user" (private data of a user), "public", or "none" without masks."""
         return "user" if self.absent else "public" if self._windows else "none"
 
     @property
     def _windows(self) -> list[tuple[slice, int, int]]:
-        """Windows of the schedule: actions, the first and the last round they are available in."""
+        """Windows of the schedule, as (actions, first round, last round of availability)."""
         words: Any = [] if self.available is None else self.available
         words = words if isinstance(words, list | tuple) else [words]
         return [self._window(word) for word in words]
@@ -129,7 +130,7 @@ class Availability:
 
 
 class RunningAvailability:
-    """Masks of available actions along one episode, see `Availability`."""
+    """Masks of available actions in the rounds of one episode, drawn by `Availability`."""
 
     def __init__(self, when: Availability, streams: Streams) -> None:
         self._when, self._round, self._replicas = when, 0, len(streams)
@@ -155,13 +156,13 @@ class RunningAvailability:
 
 
 class WithAvailability:
-    """Base of problems whose actions may become available or unavailable."""
+    """Base of problems whose actions may be unavailable in some rounds or to some users."""
 
     spec: Any
     _availability: Availability | None = None
 
     def restrict(self, available: Any, absent: Any) -> None:
-        """Set the schedule and absences of actions from the next episode on, see `Availability`."""
+        """Set `available` and `absent` of `Availability`, from the next episode on."""
         masked = replace(self.spec, masks="user")  # raises where actions cannot be masked
         size, least = masked.mask_size
         self._availability = Availability(
@@ -177,7 +178,7 @@ class WithAvailability:
 
 
 MAX_SHIFT = 20.0
-"""Largest amplitude, range or size of a shift of utility; beyond 20 purchases are certain"""
+"""Largest amplitude, range or size of a shift of utility; beyond it purchases are certain"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,8 +187,8 @@ class Tides:
 
     Args:
         season: (amplitude, period): amplitude sin(2 pi t / period); rounds are public.
-        drift: (step, range): a random walk with normal steps of stddev `step`, reflected at
-            +-range; drawn for each replica.
+        drift: (step, range): a random walk with normal steps of stddev `step`, reflected at range
+            and -range; drawn for each replica.
         shock: (round, size): 0 before `round`, `size` from then on.
     """
 
@@ -210,12 +211,12 @@ class Tides:
             inside("size of shock", size, -MAX_SHIFT, MAX_SHIFT, ends=True)
 
     def start(self, streams: Streams) -> "RunningTides":
-        """Start an episode at round 1, with a drift drawn for each replica."""
+        """Start an episode at round 1; a drift is drawn for each replica."""
         return RunningTides(self, streams)
 
 
 class RunningTides:
-    """Shifts of utility along one episode, see `Tides`."""
+    """Shifts of utility in the rounds of one episode, drawn by `Tides`."""
 
     def __init__(self, tides: Tides, streams: Streams) -> None:
         self._tides, self._round, self._replicas = tides, 0, len(streams)
@@ -249,4 +250,4 @@ class RunningTides:
 
 
 Arrivals: TypeAlias = Literal["exactly", "robin", "poisson", "loyal"]
-"""Laws of visits, each person as often as allowed, by turns, at random, or rarer if displeased"""
+"""Laws of visits, "exactly" as often as allowed, in turn, at random, or rarer after low rewards"""

@@ -1,4 +1,4 @@
-"""Real data as streams: tables of features and answers +-1, one user a row."""
+"""Tables of real data, one user per row, with features and an answer of 1 or -1."""
 
 import csv
 import gzip
@@ -10,12 +10,12 @@ import numpy as np
 
 from dpbandit.base import Floats, Ints, not_installed, whole
 
-_JUICE = ("SalePriceMM", "SalePriceCH", "LoyalCH")
+_JUICE = ("SalePriceMM", "SalePriceCH", "LoyalCH")  # columns used as features
 
 
 @cache
 def oj() -> Floats:
-    """Return 1,070 purchases of orange juice (see `envs/data/README.md`), one a row: (n, 5).
+    """Return 1,070 purchases of orange juice (see `envs/data/README.md`), one per row, (1070, 5).
 
     Columns: a constant 1; both sale prices and loyalty to Citrus Hill, each scaled to [-1, 1]; the
     answer, 1 where Minute Maid was bought, -1 where Citrus Hill was.
@@ -30,9 +30,9 @@ def oj() -> Floats:
 
 @cache
 def images() -> tuple[Floats, Ints]:
-    """Return scikit-learn's 1,797 images of 8 x 8 pixels in [0, 1], (n, 64), and their digits (n,).
+    """Return scikit-learn's 1,797 images of digits, 64 pixels in [0, 1] each, and the digits.
 
-    Raises `InputError` without scikit-learn. Treat as read-only.
+    Raises `InputError` without scikit-learn. The arrays must not be changed.
     """
     try:
         bundled = import_module("sklearn.datasets").load_digits()
@@ -43,7 +43,7 @@ def images() -> tuple[Floats, Ints]:
 
 @cache
 def digits(digit: int) -> Floats:
-    """Return pixels of `images` and an answer, 1 if it shows `digit`, else -1: (n, 65)."""
+    """Return rows of 64 pixels of an image and the answer, 1 if it shows `digit`, else -1."""
     whole("digit", digit, 0, 9)
     pixels, target = images()
     return np.column_stack([pixels, np.where(target == digit, 1.0, -1.0)])

@@ -40,11 +40,11 @@ MEANS = {
 }
 """Named mean rewards; `steps` is Figure 2 of Azize and Basu, NeurIPS 2022; `incentives` are the
 means in `envs/data/thornton_incentives.json`"""
-_CONCENTRATION = 10.0
+_CONCENTRATION = 10.0  # sum of the parameters of beta rewards: mean m is Beta(10 m, 10 (1 - m))
 _SWITCH_SHARE, _PIECES, _WALK_SD = 0.25, 4, 0.5
-"""Share of the rounds before a switch; pieces of a drift; a walk's stddev after T rounds"""
+"""Share of rounds before arms switch; pieces of piecewise means; stddev of a mean's walk after T"""
 _FIRST_PHASE, _PHASE_GROWTH = 100, 1.6
-"""Rounds of the constrained adversary's first phase, and the ratio of lengths of phases"""
+"""Rounds of the constrained adversary's first phase; ratio of a phase's length to the one before"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Arms(ContextualProblem):
         agent has no context; it plays an arm and observes the arm's reward.
 
         ===========  ===============================================================================
-        means        of the arms
+        name         means of the arms
         ===========  ===============================================================================
         two          .6 .4
         two-high     .9 .8
@@ -75,11 +75,11 @@ class Arms(ContextualProblem):
         ===========  ===============================================================================
 
         "incentives": an arm is a payment of 0 to 2.59 dollars for fetching a test result that is
-        worth 8 dollars; means are P(fetched) - payment / 8, by a frozen logit of payments that were
-        randomised.
+        worth 8 dollars; means are P(fetched) - payment / 8, by a logit fitted once to payments that
+        were randomised.
 
-        Regret is pseudo-regret, by means, against the best arm. Where means change or a table is
-        played in order it is against the best fixed arm in hindsight.
+        Regret is the difference of means to the best arm (pseudo-regret). If means change, or a
+        table is played in order, it is measured against the best fixed arm in hindsight.
 
     Action space:
         `Discrete(K)`: the arm.
@@ -88,24 +88,24 @@ class Arms(ContextualProblem):
         `Box`, shape (1,): 1, always.
 
     Rewards:
-        In [0, 1], or in `reward_range`; 1 or 0 where the law is bernoulli.
+        In [0, 1], or in `reward_range`; 1 or 0 if `law` is bernoulli.
 
     Arguments:
         * `means`: mean rewards in [0, 1] of two arms or more, or a name of the table above.
-        * `law`: bernoulli, beta (a mean m is Beta(10 m, 10 (1 - m))), or table.
+        * `law`: distribution of rewards: bernoulli, beta (Beta(10 m, 10 (1 - m)) at mean m), table.
         * `table`: with law="table", rewards (T, K) as an array, or the path of a CSV or parquet
           file. Rows are played in order, or with `resample` drawn with replacement.
         * `reward_range`: (low, high), public bounds on a table's rewards, [0, 1] by default.
-          Rewards outside are clipped, NaN becomes low, and their rounds are counted; a share of
-          them above `most_outside` raises `InputError`.
-        * `drift`: piecewise (in each quarter of the rounds another order of the means) or walk
-          (each mean a random walk within [0, 1]).
+          Rewards outside are clipped, NaN becomes low, and their rounds are counted; if their share
+          exceeds `most_outside`, `InputError` is raised.
+        * `drift`: piecewise (in each quarter of the rounds the means are permuted anew) or walk
+          (each mean is a random walk within [0, 1]).
         * `adversary`: switching (after a quarter of the rounds the best and the worst arm swap
           means) or stochastically-constrained (gaps are constant, all means jump between low and
           high in phases of growing length; Zimmert and Seldin, JMLR 2021, section 5).
         * `horizon`: rounds. `delay`: rounds until a reward is seen; the reward is 0 until then.
-        * `blocks`: True if rounds of one policy may be drawn at once, where the law is bernoulli
-          and means are constant; the distribution of results does not depend on it.
+        * `blocks`: True if rounds of one policy may be drawn at once (if the law is bernoulli and
+          means are constant); the distribution of results does not depend on it.
     """
 
     means: str | Sequence[float] = "two"
@@ -198,7 +198,7 @@ class Arms(ContextualProblem):
         return Users(context, mean, reward)
 
     def _from_table(self, first: int, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-        """Return means and rewards of the next rounds of the table, both of `shape`."""
+        """Return means and rewards of the next rounds, from the table, both of `shape`."""
         if self.resample:
             row = row_of(self._uniforms.take(shape[0]), len(self._rewards))  # (n, R)
         else:
@@ -207,7 +207,7 @@ class Arms(ContextualProblem):
         return (np.broadcast_to(self._means, shape) if self.resample else reward), reward
 
     def _mean(self, t: Ints) -> Floats:
-        """Return means of rounds t (n,), asked in order: (n, R, K), or a shape that broadcasts."""
+        """Return means of rounds t (n,), called once for each, in order: broadcast to (n, R, K)."""
         means, T = self._means, self.horizon
         if self.adversary == "switching":
             swapped = means.copy()
@@ -247,18 +247,18 @@ class Arms(ContextualProblem):
 
     @property
     def stationary(self) -> bool:
-        """True if many rounds of one policy can be drawn at once, by `several`."""
+        """True if many rounds of one policy can be drawn at once, by the method `several`."""
         return self.blocks and self.law == "bernoulli" and not self.delay + self.spec.in_hindsight
 
     def several(self, replica: int, counts: Ints) -> tuple[Floats, float]:
-        """Draw total rewards (K,) of `counts` (K,) plays of each arm in one replica, and regret."""
+        """Draw total rewards (K,) and regret of `counts` (K,) plays of the arms in one replica."""
         self._totals[replica] += counts.sum() * self._means
         totals = self._generators[replica].binomial(counts, self._means).astype(np.float64)
         return totals, float(counts @ (self._means.max() - self._means))
 
 
 def means_of(means: Any) -> Floats:
-    """Return means of arms, by name or as given; raise `InputError` unless all are in [0, 1]."""
+    """Return mean rewards, given or by name; raise `InputError` unless all are in [0, 1]."""
     if isinstance(means, str) and not any(map(str.isdigit, means)):
         one_of("means", means, MEANS)
         means = MEANS[means]
@@ -286,7 +286,7 @@ def range_of(ends: Any) -> tuple[float, float]:
 def rewards_of(
     table: Any, low: float, high: float, most_outside: float
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Read rewards (T, K), clipped to [low, high], NaN as low; return them, True for such rows."""
+    """Read rewards (T, K), clip them, NaN to low; return them and a mask of changed rows (T,)."""
     named = f"table={str(table)!r}" if isinstance(table, str | PathLike) else "table"
     try:
         found = matrix_at(table) if isinstance(table, str | PathLike) else reals(table)

@@ -1,1 +1,1 @@
-"""Sets of products, of which each user buys one or none."""
+"""Assortments: sets of products, of which each user buys one or none."""

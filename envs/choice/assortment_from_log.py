@@ -1,4 +1,4 @@
-"""A shop with several products: choices are fitted once to a log, then frozen."""
+"""Assortments of a shop, simulated by a choice model that is fitted once to a log of its visits."""
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,15 +36,15 @@ from dpbandit.offline.columns import column_with_gaps, doubles, first_odd, is_mi
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs.choice import PricedAssortmentSpec
 
-_NEWTON_STEPS = 100
-_NEWTON_TOLERANCE = 1e-10
+_NEWTON_STEPS = 100  # at most, of each fit
+_NEWTON_TOLERANCE = 1e-10  # largest coordinate of the last step
 _MAX_COEFFICIENT = 25.0
-"""Largest coefficient; beyond it the rows count as separated, which have no fit"""
-_FOLDS, _SEED = 5, 20_221
+"""Largest coefficient of a feature; beyond it the rows count as separated, which have no fit"""
+_FOLDS, _SEED = 5, 20_221  # of the cross-validation
 _MAX_SCALE_ERRORS = 3.0
-"""Largest distance of a calibration scale from 1, in standard errors"""
+"""Largest distance of `Calibration.scale` from 1 without a warning, in standard errors"""
 
-ONE_SLOPE = (
+ONE_SLOPE = (  # printed with the diagnostics: what the model assumes
     "One multinomial logit: a price costs every customer and product the same utility, and "
     "customers of a product that is not offered choose the others in proportion (independence of "
     "irrelevant alternatives). A log does not record why a price was set or a product was shown."
@@ -52,16 +52,16 @@ ONE_SLOPE = (
 
 
 class Visits(NamedTuple):
-    """Visits of a log: features of the customers, products offered at prices, and choices."""
+    """Visits of a log as arrays for n visits and N products: features, prices and choices."""
 
     design: Floats
-    """1 and features of each customer, (n, k)"""
+    """1 and k - 1 features of each customer, (n, k)"""
     price: Floats
     """Price of each product, scaled to [-1, 1]; 0 where it was not offered, (n, N)"""
     offered: Bools
     """True where a product was offered, (n, N)"""
     choice: Ints
-    """Product that was bought, N for none, (n,)"""
+    """Index of the product that was bought, N for none, (n,)"""
 
     def of(self, rows: Bools) -> "Visits":
         """Return the visits where the mask `rows` (n,) is True."""
@@ -72,12 +72,12 @@ class ChoiceFit(NamedTuple):
     """The coefficients of a multinomial logit."""
 
     tastes: Floats
-    """Coefficients of each product's utility in the features, (N, k)"""
+    """Coefficients of 1 and the features in the utility of each of N products, (N, k)"""
     slope: float
-    """Slope of utility in the price that is scaled to [-1, 1]"""
+    """Coefficient of the price, scaled to [-1, 1], in every utility"""
 
     def utilities(self, visits: Visits) -> Floats:
-        """Return utilities of the products, -inf if not offered, and of none, 0: (n, N + 1)."""
+        """Return utilities of products, -inf if not offered, and of buying none, 0: (n, N + 1)."""
         found = visits.design @ self.tastes.T + self.slope * visits.price
         none = np.zeros((len(found), 1))
         return np.hstack([np.where(visits.offered, found, -np.inf), none])
@@ -97,13 +97,13 @@ class ChoiceDiagnostics:
     unit: str
     """unit of prices, such as "dollars\""""
     z: float
-    """slope over its standard error, from a sandwich covariance by rows or by clusters"""
+    """slope divided by its standard error, by a sandwich covariance of rows or of clusters"""
     log_likelihood: float
-    """held-out log-likelihood a visit"""
+    """mean log-likelihood of a held-out visit"""
     constant: float
-    """held-out log-likelihood a visit of a logit without features and prices"""
+    """mean log-likelihood of a held-out visit under a logit without features and prices"""
     calibration: float
-    """factor of held-out utilities that fits best; 1 if they are calibrated"""
+    """best-fitting factor of all held-out utilities; 1 if they are calibrated"""
     calibration_error: float
     cautions: tuple[str, ...]
 
@@ -128,7 +128,7 @@ class ChoiceDiagnostics:
 
 
 def fit_choice(visits: Visits, ridge: float) -> ChoiceFit:
-    """Maximise mean log-likelihood - ridge |b|^2 / 2, b without constants, by Newton's method."""
+    """Maximise mean log-likelihood - ridge |b|^2 / 2, b the coefficients except constants."""
     b, penalty, x = _start(visits, ridge)
     value = _objective(visits, x, penalty, b)
     for _ in range(_NEWTON_STEPS):
@@ -143,7 +143,7 @@ def fit_choice(visits: Visits, ridge: float) -> ChoiceFit:
 
 
 def price_z(visits: Visits, fit: ChoiceFit, ridge: float, groups: Ints | None) -> float:
-    """Return the price slope over its sandwich error, by rows or by `groups` (n,)."""
+    """Return the price slope divided by its sandwich error, of rows or of `groups` (n,) of rows."""
     _, penalty, x = _start(visits, ridge)
     b = np.append(fit.tastes.ravel(), fit.slope)
     _, information, scores = _derivatives(visits, x, penalty, b)
@@ -156,7 +156,7 @@ def price_z(visits: Visits, fit: ChoiceFit, ridge: float, groups: Ints | None) -
 
 
 def check_fit(fit: ChoiceFit, z: float, names: tuple[str, ...]) -> None:
-    """Raise `InputError` if rows are separated, or the price slope is not significantly < 0."""
+    """Raise `InputError` if rows are separated or the slope is not significantly negative."""
     worst = np.abs(fit.tastes).max(axis=1)
     if worst.max() > _MAX_COEFFICIENT:
         raise InputError(
@@ -218,7 +218,7 @@ def hold_out(visits: Visits, ridge: float, groups: Ints | None) -> Calibration:
 
 
 def _start(visits: Visits, ridge: float) -> tuple[Floats, Floats, Floats]:
-    """Return coefficients b = 0 (D,), tastes before the slope, penalties (D,), rows (n, N, D)."""
+    """Return D zero coefficients (the slope last), their penalties (D,), and design (n, N, D)."""
     n, N = visits.offered.shape
     k = visits.design.shape[1]
     penalty = np.append(np.tile(np.where(np.arange(k) == 0, 0.0, ridge), N), ridge)
@@ -245,7 +245,7 @@ def _objective(visits: Visits, x: Floats, penalty: Floats, b: Floats) -> float:
 def _derivatives(
     visits: Visits, x: Floats, penalty: Floats, b: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return gradient (D,) and information (D, D) of the objective, and scores of rows (n, D)."""
+    """Return the objective's gradient (D,), information (D, D), and scores of visits (n, D)."""
     p = np.exp(_log_chances(visits, b))[:, :-1]
     taken = 1.0 * (np.arange(p.shape[1]) == visits.choice[:, None])
     mean = np.vecmat(p, x)
@@ -255,11 +255,11 @@ def _derivatives(
     return scores.mean(axis=0) - penalty * b, information + np.diag(penalty), scores
 
 
-_DEFAULT_PRICES = 5
-_LEAST_VISITS = 200
+_DEFAULT_PRICES = 5  # in equal steps over the price range
+_LEAST_VISITS = 200  # rows of a log
 _LEAST_TAKEN = 5
-"""Least purchases of a product for each of its coefficients"""
-_NONE = "none"
+"""Smallest number of purchases of a product, for each of its coefficients"""
+_NONE = "none"  # the name of buying nothing
 
 
 class _Fitted:
@@ -271,28 +271,28 @@ class _Fitted:
 
 @dataclass(eq=False, repr=False)
 class AssortmentFromLog(ChoiceProblem):
-    """Offer sets of your products at prices; choices are fitted once to your log and frozen.
+    """Offer sets of your products at prices; a model of choices is fitted once to your log.
 
     Description:
         One row of the log is one visit, whether or not something was bought: the price of every
-        product that was shown, empty where it was not, and the product bought. A multinomial logit
-        with coefficients of the features for each product and one price slope is fitted once and
-        frozen; customers are rows drawn with replacement. Regret is measured under the model, not
-        in the real world. `diagnostics` measures the fit, and `print(problem)` explains it. A
-        certificate protects one simulated customer of one round, never a row of the log. See
-        `docs/howto/shop.md`.
+        product that was shown, empty where it was not, and the product bought. A multinomial logit,
+        with coefficients of the features for each product and one price slope, is fitted once;
+        customers are rows drawn with replacement, who choose by this logit. Regret is measured
+        under the model, not in the real world. `diagnostics` measures the fit, and `print(problem)`
+        explains it. A certificate protects one simulated customer of one round, never a row of the
+        log. See `docs/howto/shop.md`.
 
     Action space:
-        For each product 0 if not offered, else the number of its price, from 1 on; 1 to `at_most`
-        products are offered. Samples of the space are such sets.
+        `MultiDiscrete`: for each product 0 if it is not offered, else the number of its price, from
+        1 on; 1 to `at_most` products are offered. Samples of the space are such sets.
 
     Observation space:
-        `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), ranges scaled to [-1, 1] and clipped,
-        levels one-hot (0 or 1) against the first; Euclidean norm at most 1.
+        `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), of norm at most 1. Numbers are scaled
+        from their bounds to [-1, 1] and clipped; levels but the first have a column of 0 or 1.
 
     Rewards:
         In the `unit` of prices: price - unit cost of the product she buys, 0 if none.
-        `info["choice"]` is the product, N for none.
+        `info["choice"]` is the product's index, the number of products for none.
 
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
@@ -306,7 +306,7 @@ class AssortmentFromLog(ChoiceProblem):
           each product. Required. `prices`: prices to choose from; None: five in equal steps over
           the range. `unit`: name of the currency, for labels.
         * `at_most`: products that can be offered at a time; all by default.
-        * `ridge`: penalty of all coefficients but the constants.
+        * `ridge`: L2 penalty of all coefficients but the constants.
         * `clusters`: a column, such as the week, within which errors may be correlated.
         * `sha256`: expected hash of the file `frame`; another file raises `InputError`.
         * `horizon`: rounds. `delay`: rounds until a choice is seen; until then the agent observes
@@ -401,7 +401,7 @@ class AssortmentFromLog(ChoiceProblem):
         return tuple(unit_cost_of(costs[name]) for name in names)
 
     def _with_none(self, table: Any) -> Any:
-        """Return the table with "none" where nothing was bought."""
+        """Return the table with "none" in place of empty entries of the column `bought`."""
         listed = column_with_gaps(table, self.bought)
         one_kind(f"column {self.bought!r}", [entry for entry in listed if not _is_empty(entry)])
         names = [_NONE if _is_empty(entry) else _product_name(entry) for entry in listed]
@@ -473,7 +473,7 @@ def _fitted(
 def _lone_levels(
     visits: Visits, levels: Mapping[str, Any], names: tuple[str, ...], ridge: float
 ) -> Iterator[str]:
-    """Yield warnings of products that no customer of a level bought, as in `separation`."""
+    """Yield warnings of products that no customer with a feature's level bought (separation)."""
     for words, mask in levels.items():
         taken = set(visits.choice[mask].tolist())
         offered = [*visits.offered[mask].any(axis=0).tolist(), True]
@@ -543,5 +543,5 @@ def _is_empty(entry: Any) -> bool:
 
 
 def _product_name(name: Any) -> str:
-    """Return a product's name as text; 2.0, a whole number of a table with gaps, becomes "2"."""
+    """Return a product's name as text; 2.0 (in a column with empty entries) becomes "2"."""
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)

@@ -1,8 +1,8 @@
 """Assortments under a multinomial logit, and `ChoiceProblem`, the base of all problems of choice.
 
 Users are drawn ahead. A round's user has a context and a probability to buy each product of any
-set. Her choice inverts the distribution function, products in order, at one uniform number a
-round, so that agents who offer the same set sell the same product.
+set. Her choice is the inverse of the distribution function, products in order, at one uniform
+number per round, so that agents who offer the same set sell the same product.
 
 The best fixed set for all users so far is found by enumeration if there are few sets, else by
 exchanging products. Products have fixed margins, prices of a list, or any price of a range.
@@ -49,31 +49,31 @@ from dpbandit.specs.choice import (
 )
 
 MOST_SETS = 10_000
-"""Largest number of sets that are enumerated, with a sum of expected margins for each"""
+"""Largest number of sets that are enumerated to find the best fixed one; else exchanges are used"""
 _SEARCH_USERS = 500
-"""First users of an episode for whom the exchange search improves its set"""
-_MIN_GAIN = 1e-12
+"""Number of users, the first of an episode, for whom the exchange search improves its set"""
+_MIN_GAIN = 1e-12  # of the mean margin, for an exchange
 
 
 class SetSearch(Protocol):
     """Search for the best fixed set of one episode."""
 
     def add(self, taste: AnyArray) -> None:
-        """Add users with tastes (n, R, ...)."""
+        """Add n users per replica, given by `Crowd.taste`, (n, R, ...)."""
         ...
 
     def best(self) -> Ints:
-        """Return the best set for the users so far, as price levels (R, N), 0 if not offered."""
+        """Return the best set for the users so far as price levels, 0 if left out, (R, N)."""
         ...
 
 
 class ExhaustiveSearch:
-    """Search that sums expected margins of every set, and is exact.
+    """Exact search, which sums the expected margins of every set.
 
     Args:
-        sets: all sets, as price levels, (n_sets, N).
-        revenues: function of users (n, R, ...), the total margin of each set, (R, n_sets).
-        replicas: R.
+        sets: all sets of N products, as price levels, 0 if left out, (n_sets, N).
+        revenues: function that maps users (n, R, ...) to the total margin of each set, (R, n_sets).
+        replicas: number of replicas R.
     """
 
     def __init__(self, sets: Ints, revenues: Callable[[Any], Floats], replicas: int) -> None:
@@ -88,14 +88,14 @@ class ExhaustiveSearch:
 
 
 class ExchangeSearch:
-    """Search that stores the first 500 users and exchanges one product at a time while that pays.
+    """Local search: exchanges one product at a time while the mean margin of 500 users increases.
 
     The best set of a mixture of logits is NP-hard to find; the result is a local optimum.
 
     Args:
-        weights: function of users (n, R, ...), v of each product at each price, (n, R, N, P).
+        weights: function of users (n, R, ...) that returns exp(utility), (n, R, products, prices).
         margins: margin of each product at each price, (N, P).
-        at_most: S, most products of a set.
+        at_most: largest number of products of a set.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class ExchangeSearch:
         return np.array([self._climb(users[:, r]) for r in range(users.shape[1])])
 
     def _climb(self, v: Floats) -> Ints:
-        """Improve a set by exchanges for one replica's users with weights v (n, N, P): (N,)."""
+        """Return one replica's set (N,), found by exchanges; v (n, N, P) is users' exp(utility)."""
         N, P = self._margins.shape
         earned = v * self._margins
         levels, best_value = np.zeros(N, np.int64), 0.0
@@ -147,7 +147,7 @@ class ExchangeSearch:
 
 
 def every_set(n_products: int, at_most: int, levels: int = 1) -> Ints:
-    """Enumerate sets of 1 to S products, each at one of `levels` prices, as levels (n_sets, N)."""
+    """Enumerate sets of 1 to `at_most` products as levels of prices, 0 if left out, (n_sets, N)."""
     found = np.zeros((count_sets(n_products, at_most, levels), n_products), np.int64)
     place = 0
     for size in range(1, at_most + 1):
@@ -164,7 +164,7 @@ def count_sets(n_products: int, at_most: int, levels: int = 1) -> int:
 
 
 _VALUES_AHEAD = 1 << 15
-"""Numbers of contexts drawn at once, for all replicas; changes speed, never values"""
+"""Entries of contexts drawn at once, for all replicas; changes speed, never values"""
 
 
 class Crowd(NamedTuple):
@@ -173,7 +173,7 @@ class Crowd(NamedTuple):
     context: Floats
     """Contexts of the users, `(n, R, *context_shape)`"""
     taste: AnyArray
-    """Numbers that determine a user's purchase probabilities, (n, R, ...)"""
+    """Parameters of each user's purchase probabilities (utilities or an index), (n, R, ...)"""
     oracle: Floats
     """Largest expected margin of any set, (n, R)"""
 
@@ -191,14 +191,14 @@ class ChoiceProblem(ABC):
 
     @abstractmethod
     def _sales(self, taste: AnyArray, action: AnyArray) -> tuple[Floats, Floats]:
-        """Return P(buy) and margin of each product, (R, N), if sets `action` (R, N) are offered."""
+        """Return each product's purchase probability and margin, (R, N), for the sets `action`."""
 
     @abstractmethod
     def _search(self, replicas: int) -> SetSearch:
         """Return a search for the best fixed set of one episode."""
 
     def _fixed(self, levels: Ints) -> AnyArray:
-        """Return sets of a search, price levels (R, N), as actions."""
+        """Return sets that a search found, price levels (R, N), as actions."""
         return levels
 
     def reset(self, streams: Streams) -> None:
@@ -251,18 +251,18 @@ class ChoiceProblem(ABC):
 
 
 _MOST_LIST_PRICES, _LEAST_LIST_PRICES = 100, 5
-"""Length of the price list for the best fixed set, where any price of a range is allowed"""
+"""Bounds of the length of the price list on which `FreeSales` searches the best fixed set"""
 _BLOCK_ENTRIES = 1 << 20
-"""Rounds times sets computed at once; changes speed and last bits of totals, never regret"""
+"""Rounds x sets computed at once; changes speed and the last bits of totals, never the regret"""
 
 
 class ListedSales:
-    """Sales at prices of a list; the utility of product j at price level p is appeal_j - lost_p.
+    """Sales at prices of a list; a product's utility is its appeal - `lost` utility of its price.
 
     Args:
-        margins: margin of each product at each price, (N, P).
-        lost: utility that each price costs, (P,); a single 0 without prices.
-        at_most: S, most products of a set.
+        margins: margin of each of N products at each of P prices, (N, P).
+        lost: utility lost at each price, (P,); without prices a single 0.
+        at_most: largest number of products of a set.
     """
 
     def __init__(self, margins: Floats, lost: Floats, at_most: int) -> None:
@@ -276,28 +276,28 @@ class ListedSales:
 
     @classmethod
     def of(cls, spec: AssortmentSpec, lost: Floats) -> "ListedSales":
-        """Make sales of the products of a spec."""
+        """Return the sales model of the products of `spec`; a price costs the utility `lost`."""
         return cls(spec.margin_table, lost, spec.at_most)
 
     def best(self, appeal: Floats) -> Floats:
-        """Return the largest expected margin of any set for users `appeal` (..., N), (...)."""
+        """Return the largest expected margin of any set for users with `appeal` (..., N)."""
         return best_levels(self._weights(appeal), self._margins, self._most)[1]
 
     def sales(self, appeal: Floats, action: Ints) -> tuple[Floats, Floats]:
-        """Return P(buy) and margin of each product, (R, N), if sets `action` (R, N) are offered."""
+        """Return each product's purchase probability and margin, (R, N), for the sets `action`."""
         level = np.maximum(action - 1, 0)
         chance = chances(weights(appeal - self._lost[level]), action > 0)
         margin = np.take_along_axis(self._margins[None], level[..., None], axis=-1)[..., 0]
         return chance, margin
 
     def search(self, replicas: int) -> SetSearch:
-        """Return a search for the best fixed set of one episode, exhaustive if sets are few."""
+        """Return a search for the best fixed set, exhaustive up to `MOST_SETS` sets."""
         if self._sets is None:
             return ExchangeSearch(self._weights, self._margins, self._most, replicas)
         return ExhaustiveSearch(self._sets, self._revenues, replicas)
 
     def fixed(self, levels: Ints) -> Ints:
-        """Return sets of a search, price levels (R, N), as actions."""
+        """Return sets that a search found, price levels (R, N), as actions."""
         return levels
 
     def _revenues(self, appeal: Floats) -> Floats:
@@ -314,9 +314,9 @@ class ListedSales:
 
 
 class FreeSales:
-    """Sales at any price p of a range; utility of product j is appeal_j - slope (p - middle).
+    """Sales at any price of a range; utility is a product's appeal - slope (price - middle).
 
-    The best fixed set is searched on a list of 5 to 100 prices, as long as `MOST_SETS` allows.
+    The best fixed set is searched on a list of 5 to 100 prices, as many as `MOST_SETS` allows.
     """
 
     def __init__(self, spec: FreelyPricedSpec, slope: float) -> None:
@@ -331,13 +331,13 @@ class FreeSales:
         )
 
     def best(self, appeal: Floats) -> Floats:
-        """Return the largest expected margin of any set for users `appeal` (..., N), (...)."""
+        """Return the largest expected margin of any set for users with `appeal` (..., N)."""
         S, b = self._spec, np.array(self._slope)
         at_zero = appeal + self._slope * self._middle
         return best_prices(at_zero, b, self._costs, S.low, S.high, S.at_most)[1]
 
     def sales(self, appeal: Floats, action: Floats) -> tuple[Floats, Floats]:
-        """Return P(buy) and margin of each product, (R, N), at prices `action` (R, N), 0: none."""
+        """Return each product's purchase probability and margin, (R, N), at prices `action`."""
         w = weights(appeal - self._slope * (action - self._middle))
         return chances(w, action > 0), action - self._costs
 
@@ -346,7 +346,7 @@ class FreeSales:
         return self._listed.search(replicas)
 
     def fixed(self, levels: Ints) -> Floats:
-        """Return sets of a search, levels of the list (R, N), as prices."""
+        """Return sets that a search found, levels of the list (R, N), as prices."""
         return np.where(levels > 0, self._list[np.maximum(levels - 1, 0)], 0.0)
 
 
@@ -356,35 +356,36 @@ class AssortmentBandit(ChoiceProblem):
 
     Description:
         Each round a fresh user arrives; each product j has a row of features x_j for her. Of a set
-        A she buys j with probability v_j / (1 + sum over A of v), v_j = exp(x_j . theta), and none
-        with the remaining probability. The parameter is drawn anew for every episode. Products
-        have fixed margins, or prices, which the agent chooses with the set.
+        A she buys product j with probability v_j / (1 + sum over A of v), v_j = exp(x_j . theta),
+        and none with the remaining probability. The parameter is drawn anew for every episode.
+        Products have fixed margins, or prices, which the agent chooses with the set.
 
     Action space:
         `MultiBinary(n_products)`: 1 for each of 1 to `at_most` offered products. With `prices`
         `MultiDiscrete`: the number of a price from 1 on, or 0. With `price_range` a `Box`: a price,
-        or 0. Samples of the space are uniform over such sets. Of a set with more products the
-        Gymnasium environments offer the first `at_most`, for an empty one product 0; the problem
-        raises `InputError` for both.
+        or 0. Samples of the space are uniform over such sets. From a set with more products the
+        Gymnasium environments offer the first `at_most`, and product 0 for an empty set; the
+        problem raises `InputError` for both.
 
     Observation space:
-        `Box`, shape (n_products, dim): the rows, of Euclidean norm at most 1.
+        `Box`, shape (n_products, dim): the products' features, rows of Euclidean norm at most 1.
 
     Rewards:
         The margin of the product bought, 0 if none; `info["choice"]` is the product, n_products for
         none. The expected and the oracle reward in `info` are exact: the best set and its prices
         are found by Dinkelbach's steps. The best fixed set is exact if there are at most 10,000
         sets; else it is a set that no exchange of a product improves for the first 500 users. With
-        `price_range` it has prices of a list of 5 to 100.
+        `price_range` its prices are from a list of 5 to 100.
 
     Starting state:
-        A new parameter and the first user's rows.
+        A new parameter and the first user's features.
 
     Arguments:
         * `n_products`, `at_most`, `horizon`: N, S, rounds.
         * `contexts`: `"sphere"`, rows (u_j, 1) / sqrt(2) with u_j uniform on the unit sphere, and
-          utilities `signal` u_j . w + `appeal`, w a direction; `"constant"`, rows are unit vectors,
-          the same for everybody, and utilities are normal of mean `appeal` and stddev `signal`.
+          utilities `signal` u_j . w + `appeal`, w a random unit vector; `"constant"`, rows are unit
+          vectors, the same for everybody, and utilities are normal of mean `appeal` and stddev
+          `signal`.
         * `dim`: length of a row of `"sphere"`, default 5; n_products for `"constant"`.
         * `signal`: default 3 for `"sphere"`, 0.7 for `"constant"`. `appeal`: mean utility.
         * `margins`: margin of each product; default: equally spaced from 0.2 to 1.
@@ -475,7 +476,7 @@ class AssortmentBandit(ChoiceProblem):
         return dim
 
     def _each(self, name: str, numbers: Any, low: float, high: float) -> tuple[float, ...]:
-        """Check and return a number for each product; None: equally spaced from low to high."""
+        """Check and return a number for each product; by default equally spaced, low to high."""
         values = np.linspace(low, high, self.n_products)
         if numbers is not None:
             values = vector(name, numbers, self.n_products)

@@ -30,21 +30,21 @@ PRODUCTS = (
 )
 """Attributes and price of each camera, in hundreds of dollars"""
 _BASE_COST, _FEATURE_COST = 0.40, 0.10
-"""Assumed unit cost of a camera and of each of its features, hundreds of dollars"""
-_NEWTON_STEPS = 30
+"""Assumed unit cost of a camera, and of each of its features, in hundreds of dollars"""
+_NEWTON_STEPS = 30  # of the fit of one logit
 
 
 class Misfit(NamedTuple):
     """Error of one multinomial logit that is fitted to the exact choices of all people."""
 
     offered: tuple[int, ...]
-    """the best set under the logit"""
+    """indices of the products of the best set under the logit"""
     expected: float
-    """margin a customer of that set under the logit"""
+    """mean margin per customer of that set under the logit, in hundreds of dollars"""
     earned: float
-    """true margin a customer of that set"""
+    """true mean margin per customer of that set"""
     best: float
-    """true margin a customer of the best fixed set"""
+    """true mean margin per customer of the best fixed set"""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -54,17 +54,17 @@ class CameraAssortment(ChoiceProblem):
     Description:
         The people and the questionnaire of `dpbandit/CameraPricing-v0`. A customer is a pattern of
         answers; of the cameras shown she buys one, or none, with the probabilities that people with
-        these answers have on average, exact finite sums over 4,096 people. In hundreds of dollars a
-        customer, a random set earns 0.702, all eight cameras 0.883, the best fixed three (1, 3 and
-        5) 1.017, the best set for each pattern of answers 1.0715, found by enumeration: regret is
-        measured against this last one, and a regret of 0 is attainable. An agent that knew each
+        these answers have on average, exact finite sums over 4,096 people. In hundreds of dollars
+        per customer, a random set earns 0.702, all eight cameras 0.883, the best fixed three (1, 3
+        and 5) 1.017, the best set for each pattern of answers 1.0715, found by enumeration: regret
+        is measured against this last one, and a regret of 0 is attainable. An agent that knew each
         person exactly would earn 1.153. "Best" means under the fitted model, not in the real world;
         the survey left people out. See `envs/data/camera.md`.
 
-        People differ, so choices follow a mixture of logits, and one logit has a bias. A logit
-        without contexts, fitted to the exact choices from random threes, finds the same best three
-        but predicts 1.136 where they earn 1.017 (`env.unwrapped.misfit()`); a logit whose utilities
-        are linear in the context earns 1.064 of 1.0715.
+        People differ, so choices follow a mixture of logits, and one logit is biased. A logit
+        without contexts, fitted to the exact choices from random sets of three, finds the same best
+        three but predicts 1.136 where they earn 1.017 (`env.unwrapped.misfit()`); a logit whose
+        utilities are linear in the context earns 1.064, the best set for each pattern 1.0715.
 
     Action space:
         `MultiBinary(8)`: 1 for each of 1 to `at_most` cameras that are shown. Samples of the space
@@ -72,9 +72,9 @@ class CameraAssortment(ChoiceProblem):
 
     Observation space:
         `Box`, shape (11,), Euclidean norm at most 1: (1, t) / sqrt(2), t the posterior mean of her
-        ten part-worths given her answers, over the largest norm of all patterns. With
+        ten part-worths given her answers, divided by its largest norm of all patterns. With
         `contexts="answers"` shape (17,): (1, an indicator of each camera in each task) / sqrt(5).
-        With `contexts="score"` shape (11,), t one Newton step from the average person.
+        With `contexts="score"` shape (11,), t one Newton step from the mean to the posterior mode.
 
     Rewards:
         Hundreds of dollars: the margin of the camera bought, 0 if none was; in [0, 1.89].
@@ -152,7 +152,7 @@ class CameraAssortment(ChoiceProblem):
 
 @lru_cache(maxsize=2)
 def _buys(tasks: int, at_most: int) -> Floats:
-    """Return P(each camera is bought | pattern, set), (C, n_sets, N)."""
+    """Return P(camera is bought | pattern, set) by pattern, set and camera, (C, n_sets, N)."""
     people = camera_people(tasks)
     cameras = np.array([camera(*attributes) for attributes, _ in PRODUCTS])
     utility = people.utility(cameras, np.array([price for _, price in PRODUCTS]))  # (M, N)
@@ -167,7 +167,7 @@ def _buys(tasks: int, at_most: int) -> Floats:
 
 
 def _logit(offered: Bools, buys: Floats) -> Floats:
-    """Return the utilities (N,) of largest likelihood, for sets and P(buy) in them, both (n, N)."""
+    """Return the maximum likelihood utilities (N,), given sets and P(buy) in them, (n, N)."""
     utility = np.zeros(offered.shape[1])
     for _ in range(_NEWTON_STEPS):
         p = chances(np.exp(utility), offered)

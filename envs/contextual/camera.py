@@ -1,8 +1,8 @@
 """Pricing cameras for customers who answered a short questionnaire.
 
-There are 4,096 frozen people. A customer answers m tasks, each with one of four cameras or none, so
-her answers are one of 5^m patterns. People and patterns are finitely many, so every expectation
-given her answers is an exact finite sum.
+There are 4,096 people, with fixed tastes. A customer answers m questions (tasks), each by one of
+four cameras or none, so her answers are one of 5^m patterns. People and patterns are finitely many,
+so every expectation given her answers is an exact finite sum.
 """
 
 import json
@@ -20,22 +20,22 @@ from dpbandit.envs.contextual.problems import TidalChoices
 from dpbandit.specs import ContextualSpec, PriceListSpec
 
 CameraContext: TypeAlias = Literal["posterior", "answers", "score"]
-CONTEXTS = ("posterior", "answers", "score")
-_BRANDS = ("canon", "sony", "nikon", "panasonic")
+CONTEXTS = ("posterior", "answers", "score")  # encodings, see `CameraPeople.context`
+_BRANDS = ("canon", "sony", "nikon", "panasonic")  # attributes; a camera has exactly one of them
 _ALTERNATIVES = 5
 """Number of answers to a task: four cameras, and none"""
 
 
 @cache
 def frozen() -> dict[str, Any]:
-    """Read the frozen numbers of `envs/data/camera_population.json`, see `envs/data/camera.md`."""
+    """Read the population in `envs/data/camera_population.json`, see `envs/data/camera.md`."""
     text = (files("dpbandit.envs") / "data" / "camera_population.json").read_text()
     population: dict[str, Any] = json.loads(text)
     return population
 
 
 def camera(*attributes: str) -> Floats:
-    """Return the attributes of a camera as 0 or 1, (9,); exactly one is a brand.
+    """Return indicators of a camera's nine attributes, (9,); exactly one is a brand.
 
     >>> camera("sony", "zoom").tolist()
     [0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
@@ -50,44 +50,44 @@ def camera(*attributes: str) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CameraPeople:
-    """M = 4,096 people and the C = 5^m patterns in which they answer m tasks.
+    """M = 4,096 people and the C = 5^m patterns of answers that they may give to m tasks.
 
-    A customer is a pattern c, drawn with its weight w(c). Expectations of a function f of a person
-    given the pattern weight each person i by the probability that she answers c::
+    A customer is a pattern c, drawn with its weight w(c). In the expectation of f(person), given
+    the pattern, person i has as weight the probability P(c | i) that she answers c::
 
         w(c) = mean_i P(c | i),     E[f | c] = mean_i P(c | i) f(i) / w(c)
 
-    Patterns are in lexicographic order, the last task fastest, none last: pattern 0 takes the first
-    camera in every task, pattern C - 1 takes none in every task.
+    Patterns are in lexicographic order (the last task varies fastest, none is last): pattern 0
+    takes the first camera in every task, pattern C - 1 takes none in every task.
     """
 
     tasks: int
-    """m, tasks answered"""
+    """Number m of tasks answered"""
     part_worths: Floats
-    """Utilities of nine attributes and (negative) of 100 dollars of price, (M, 10)"""
+    """Utilities of nine attributes and, negative, of 100 dollars of price, (M, 10)"""
     standardised: Floats
-    """Normal part-worths minus their mean, over their standard deviation, (M, 10)"""
+    """Normal part-worths (the log of the price's), minus mean, divided by stddev, (M, 10)"""
     answers: Floats
-    """P(pattern | person), (M, C)"""
+    """P(pattern | person) for all persons and patterns, (M, C)"""
     weights: Floats
-    """P(pattern), (C,)"""
+    """P(pattern), averaged over persons, (C,)"""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return camera_people, (self.tasks,)  # so that copies and pickles share the 20 MB
 
     def utility(self, cameras: Floats, price: Floats) -> Floats:
-        """Return everybody's utility of cameras (J, 9) at prices (J,), (M, J).
+        """Return all people's utilities (M, J) of J cameras (J, 9) at prices (J,).
 
-        Prices are in hundreds of dollars. Utilities are logits against taking none, which has 0.
+        Prices are in hundreds of dollars. The utility of taking none is 0.
         """
         return np.asarray(np.column_stack([cameras, price]) @ self.part_worths.T).T
 
     def expected(self, values: Floats) -> Floats:
-        """Return E[value | pattern] of values known for each person, (M, K) -> (C, K)."""
+        """Return expected values given each pattern, (C, K), from values of each person, (M, K)."""
         return (self.answers.T @ values) / (len(values) * self.weights[:, None])
 
     def drawn(self, uniform: Floats) -> Ints:
-        """Draw patterns with probabilities `weights` from uniforms on [0, 1) of any shape."""
+        """Return a pattern, drawn with probabilities `weights`, for each uniform on [0, 1)."""
         found = np.searchsorted(self.weights.cumsum(), uniform, side="right")
         return np.minimum(found, len(self.weights) - 1)
 
@@ -96,9 +96,9 @@ class CameraPeople:
 
         Args:
             kind: `"posterior"`: (1, t) / sqrt(2), t the posterior mean of the ten part-worths in
-                standard deviations, over the largest `|t|` of all patterns. `"answers"`: (1, one
-                indicator for each camera of each task) / sqrt(1 + m). `"score"`: as the posterior,
-                with t one Newton step from the population's mean.
+                standard deviations, divided by the largest `|t|` of all patterns. `"answers"`: (1,
+                one indicator for each camera of each task) / sqrt(1 + m). `"score"`: as the
+                posterior, with t one Newton step from the population's mean.
         """
         one_of("contexts", kind, CONTEXTS)
         one = np.ones((len(self.weights), 1))
@@ -111,7 +111,7 @@ class CameraPeople:
 
 @lru_cache(maxsize=2)  # 5 tasks take 100 MB
 def camera_people(tasks: int = 4) -> CameraPeople:
-    """Return the frozen people who have answered the questionnaire's first `tasks` (1 to 5) tasks.
+    """Return the people and their answers to the questionnaire's first `tasks` (1 to 5) tasks.
 
     >>> camera_people().answers.shape
     (4096, 625)
@@ -137,28 +137,28 @@ def camera_people(tasks: int = 4) -> CameraPeople:
 
 
 def patterns(tasks: int) -> Ints:
-    """Return the camera that each pattern takes in each task, 4 for none: (5^m, m)."""
+    """Return each pattern's choice (camera 0 to 3, or 4 for none) in each of m tasks, (5^m, m)."""
     return np.indices((_ALTERNATIVES,) * tasks).reshape(tasks, -1).T
 
 
 def _design(tasks: int) -> Floats:
-    """Return attributes and prices of the four cameras of the first `tasks` tasks, (m, 4, 10)."""
+    """Return attributes and price of the four cameras in each of the first m tasks, (m, 4, 10)."""
     design = np.array(frozen()["questionnaire"]["design"])
     whole("tasks", tasks, 1, len(design))
     return design[:tasks]
 
 
 def _choices(design: Floats, part_worths: Floats) -> Sequence[Floats]:
-    """Return P(each camera, and none) in each task, one array (M, 5) a task."""
+    """Return each person's choice probabilities, (M, 5), in each task; none is last."""
     utility = (np.pad(part_worths @ task.T, ((0, 0), (0, 1))) for task in design)
     return [np.asarray(softmax(u, axis=1)) for u in utility]
 
 
 def _score(tasks: int) -> Floats:
-    """Take one Newton step from the population's mean for each pattern, in sds: (C, 10).
+    """Return one Newton step from the mean person for each pattern, (C, 10), in stddevs.
 
-    The step is (C^-1 + H)^-1 g with the score g and the information H of the answers at the mean
-    person, whose last part-worth is the logarithm of the price sensitivity.
+    The step is (P + H)^-1 g with the population's precision P, and the score g and information H of
+    the answers at the mean person, whose last part-worth is the log of the price sensitivity.
     """
     mean, covariance = (np.array(frozen()[name]) for name in ("mean", "covariance"))
     slope = -np.exp(mean[-1])
@@ -173,22 +173,22 @@ def _score(tasks: int) -> Floats:
     return np.linalg.solve(H, g.T).T / np.sqrt(np.diag(covariance))
 
 
-_UNIT = "hundreds of dollars"
-_N_PRICES = 9
-_OFFERED_CAMERAS = (
+_UNIT = "hundreds of dollars"  # of prices and rewards
+_N_PRICES = 9  # of `CameraPricing`, in equal steps over the survey's range
+_OFFERED_CAMERAS = (  # attributes of the cameras of `CameraOffer`
     ("canon", "video", "wifi"),
     ("sony", "zoom", "video", "wifi"),
     ("panasonic", "pixels"),
 )
 _BASE_COST, _FEATURE_COST = 0.40, 0.10
-"""Assumed unit cost of a camera and of each of its features, hundreds of dollars"""
+"""Assumed unit cost of a camera, and of each of its features, in hundreds of dollars"""
 
 
 @dataclass(kw_only=True, eq=False)
 class _CameraSales(TidalChoices):
     """Base of problems whose arms are cameras at prices; a customer buys the offered one, or none.
 
-    Subclasses set `spec`, and the arms by `_set_arms`.
+    Subclasses set `spec`, and call `_set_arms` to set the arms.
     """
 
     contexts: CameraContext = "posterior"
@@ -197,7 +197,7 @@ class _CameraSales(TidalChoices):
     delay: int = 0
 
     def _set_arms(self, cameras: Floats, price: Floats, margins: Floats) -> None:
-        """Set arms: cameras (K, 9) at prices (K,) with `margins` (K,), in hundreds of dollars."""
+        """Set arms, cameras (K, 9) at prices (K,) with `margins` (K,), in hundreds of dollars."""
         whole("tasks", self.tasks, 1, 5)
         self._people = camera_people(self.tasks)
         self._known = self._people.context(self.contexts)  # (C, d)
@@ -213,16 +213,16 @@ class CameraPricing(_CameraSales):
     """Choose one of 9 prices for a camera; the customer's answers to four questions are known.
 
     Description:
-        4,096 frozen people are drawn from a mixed logit of 332 real ones, who chose among digital
-        cameras and none in a survey that left out people who always chose none, one brand or the
-        highest price (see `envs/data/camera.md`). Each customer has answered four public tasks of
-        four cameras and none, in one of 625 patterns; she buys with the probability that people
-        with these answers have on average, an exact finite sum. In hundreds of dollars a customer,
-        a random price earns 0.556, the best fixed one (2.54) 0.693, the best for each pattern of
-        answers 0.810, which regret is measured against: a regret of 0 is attainable. An agent that
-        knew each person exactly would earn 0.935, but answers do not reveal her. "Best" means under
-        the fitted model, not in the real world. Unlike in `dpbandit/OJPricing-v0`, price
-        sensitivity differs between customers.
+        4,096 people, always the same, are drawn from a mixed logit of 332 real ones, who chose
+        among digital cameras and none in a survey that left out people who always chose none, one
+        brand or the highest price (see `envs/data/camera.md`). Each customer has answered four
+        public tasks of four cameras and none, in one of 625 patterns; she buys with the probability
+        that people with these answers have on average, an exact finite sum. In hundreds of dollars
+        per customer, a random price earns 0.556, the best fixed one (2.54) 0.693, the best for each
+        pattern of answers 0.810; regret is measured against this last one, and a regret of 0 is
+        attainable. An agent that knew each person exactly would earn 0.935, but answers do not
+        reveal her. "Best" means under the fitted model, not in the real world. Unlike in
+        `dpbandit/OJPricing-v0`, price sensitivity differs between customers.
 
     Action space:
         `Discrete(9)`: `env.unwrapped.spec.prices[action]` hundreds of dollars, 0.79 to 2.79 in
@@ -230,16 +230,16 @@ class CameraPricing(_CameraSales):
 
     Observation space:
         `Box`, shape (11,), Euclidean norm at most 1: (1, t) / sqrt(2), t the posterior mean of her
-        ten part-worths given her answers, over the largest norm of all patterns. With
+        ten part-worths given her answers, divided by its largest norm of all patterns. With
         `contexts="answers"` shape (17,): (1, an indicator of each camera in each task) / sqrt(5).
-        With `contexts="score"` shape (11,), t one Newton step from the average person.
+        With `contexts="score"` shape (11,), t one Newton step from the mean to the posterior mode.
 
     Rewards:
         Hundreds of dollars: (price - unit cost) if the customer buys, else 0; in [0, 2.29].
 
     Arguments:
-        * `attributes`: the camera: names from canon, sony, nikon, panasonic; pixels, zoom, video,
-          swivel, wifi.
+        * `attributes`: names of the camera's attributes: one brand (canon, sony, nikon or
+          panasonic), and any of pixels, zoom, video, swivel, wifi.
         * `unit_cost`: hundreds of dollars, below 0.79. An assumption: the survey has no costs.
         * `contexts`: encoding of answers: posterior, answers or score. `tasks`: tasks answered, 1
           to 5.
@@ -283,15 +283,15 @@ class CameraOffer(_CameraSales):
         The people and the questionnaire of `dpbandit/CameraPricing-v0`. The offer is a Canon with
         video and wifi (unit cost 0.60), a Sony with zoom, video and wifi (0.70) or a Panasonic with
         pixels (0.50), and the customer buys it or nothing. Unit costs are assumed, 0.40 and 0.10
-        for each feature. In hundreds of dollars a customer, a random offer earns 0.377, the best
-        fixed one (the Sony at 2.79) 0.628, the best for each pattern of answers 0.744, which regret
-        is measured against: a regret of 0 is attainable. An agent that knew each person exactly
-        would earn 0.932. "Best" means under the fitted model, not in the real world; the survey
-        left people out. See `envs/data/camera.md`.
+        for each feature. In hundreds of dollars per customer, a random offer earns 0.377, the best
+        fixed one (the Sony at 2.79) 0.628, the best for each pattern of answers 0.744; regret is
+        measured against this last one, and a regret of 0 is attainable. An agent that knew each
+        person exactly would earn 0.932. "Best" means under the fitted model, not in the real world;
+        the survey left people out. See `envs/data/camera.md`.
 
     Action space:
-        `Discrete(15)`: 5 (place of the camera) + place of the price among 0.79, 1.29, 1.79, 2.29
-        and 2.79 hundreds of dollars.
+        `Discrete(15)`: 5 (number of the camera) + number of the price, from 0 on, among 0.79, 1.29,
+        1.79, 2.29 and 2.79 hundreds of dollars.
 
     Observation space:
         `Box`, shape (11,), as in `dpbandit/CameraPricing-v0`; with `contexts="answers"` (17,).

@@ -31,38 +31,39 @@ from dpbandit.specs import MOST_OUTSIDE, ContextualSpec, Outside, Step, scaled
 
 @dataclass(kw_only=True, eq=False)
 class ClassificationBandit(ContextualProblem):
-    """Name the class of each arriving example; the reward is 1 if it is right.
+    """Choose the class of each arriving example; the reward is 1 if it is right.
 
     Description:
-        Examples are rows of a labelled table, drawn with replacement, so that any horizon is well
-        defined and users are independent; a row drawn twice is two users. By default they are
+        Examples are rows of a labelled table, drawn with replacement, so that any horizon is
+        possible and users are independent; a row drawn twice is two users. By default they are
         scikit-learn's 1,797 images of handwritten digits. Feedback is bandit feedback: after a
-        wrong answer the agent does not learn the right one. No class has a linear mean reward, so
-        even the best linear agent keeps some regret in every round.
+        wrong answer the agent does not learn the right one. No class has a mean reward linear in
+        the features, so even the best linear agent has linear regret.
 
     Action space:
         `Discrete(n_actions)`: the class. `env.unwrapped.classes[action]` is its label.
 
     Observation space:
-        `Box`, shape (1 + features,): 1 and the features, scaled to [-1, 1] from the public range
-        `low` to `high` and clipped to it, over sqrt(1 + features); Euclidean norm at most 1.
+        `Box`, shape (1 + features,): 1 and the features, clipped to the public range from `low` to
+        `high` and scaled to [-1, 1], all divided by sqrt(1 + features); Euclidean norm at most 1.
 
     Rewards:
         1 for the right class, else 0. The oracle is always right; the best fixed action is the most
         frequent class.
 
     Arguments:
-        * `data`: used where no features are given: `"digits"`, `"breast-cancer"`, `"wine"` or
-          `"friedman"` (they need scikit-learn), `"phishing"`, `"segments"`, `"bananas"` or
+        * `data`: the data set if `features` are not given: `"digits"`, `"breast-cancer"`, `"wine"`
+          or `"friedman"` (they need scikit-learn), `"phishing"`, `"segments"`, `"bananas"` or
           `"shuttle"` (they need river).
-        * `pool`: for digits, the side of the squares of pixels that are averaged: 1, 2 or 4, which
+        * `pool`: for digits, the side (1, 2 or 4) of the squares of pixels that are averaged, which
           gives 64, 16 or 4 features.
         * `features`, `labels`: a table of your own, (n, d) and (n,), with at least two classes.
           The list of classes is taken as public.
-        * `low`, `high`: the public range of your features, numbers or (d,). A range read off the
-          table would be data that no certificate covers. Named data sets have their own range.
-        * `most_outside`: the share of rows that may lie outside the range and be clipped; more
-          raise `InputError`. `env.unwrapped.outside` has the number of rows outside.
+        * `low`, `high`: the public range of your features, a number or one for each. A range
+          computed from the table would be data that no certificate covers. The sets of `data` have
+          their own.
+        * `most_outside`: largest share of rows that may lie outside the range and be clipped, else
+          `InputError` is raised. `env.unwrapped.outside` has the number of rows outside.
         * `horizon`: rounds. `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
@@ -107,7 +108,7 @@ class ClassificationBandit(ContextualProblem):
         )
 
     def _data(self) -> tuple[Floats, Any, Any, Any]:
-        """Return features (n, d), labels (n,) and both ends of the public range."""
+        """Return features (n, d), labels (n,), and the lower and upper ends of the public range."""
         names = [name for name in _REQUIRED if getattr(self, name) is not None]
         if not names:
             one_of("data", self.data, ("digits", *LABELLED_SETS))
@@ -154,11 +155,11 @@ class ClassificationBandit(ContextualProblem):
         return Users(self._examples[row], right, right)
 
 
-_REQUIRED = ("features", "labels", "low", "high")  # arguments of a table of one's own
+_REQUIRED = ("features", "labels", "low", "high")  # arguments of a user's own table
 
 
 def _pooled(pixels: Floats, side: int) -> Floats:
-    """Average squares of `side` x `side` pixels, (n, 64) -> (n, (8 / side)^2)."""
+    """Average 8 x 8 images over squares of `side` x `side` pixels, (n, 64) -> (n, (8 / side)^2)."""
     whole("pool", side, 1, 4)
     if side not in (1, 2, 4):
         raise InputError(f"Expected pool={side!r} to be 1, 2 or 4.")
@@ -167,7 +168,7 @@ def _pooled(pixels: Floats, side: int) -> Floats:
 
 
 def _range(x: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
-    """Check and broadcast both ends of the public range of the columns of `x`, (d,) and (d,)."""
+    """Check the public range of the columns of `x`; return lower and upper ends, (d,) each."""
     low, high = _numbers("low", low), _numbers("high", high)
     fits = not {low.shape, high.shape} - {(), x.shape[1:]}
     with np.errstate(over="ignore", invalid="ignore"):
@@ -204,7 +205,7 @@ def _bundled(word: str) -> tuple[Floats, Any]:
 
 
 def _streamed(word: str) -> tuple[Floats, Any]:
-    """Load features (n, d) and labels (n,) of a data set of river, whose rows are dictionaries."""
+    """Load features (n, d) and labels (n,) of a data set of river, whose rows are dicts."""
     rows = list(getattr(_package(word, "river.datasets", "river"), word)())
     return np.array([[*x.values()] for x, _ in rows], np.float64), np.array([y for _, y in rows])
 
@@ -238,7 +239,7 @@ def _wine() -> Labelled:
 def _friedman() -> Labelled:
     """Draw 10 uniform features; the label tells if Friedman's noisy function is above its mean.
 
-    40,768 rows, as in data set 901 of OpenML, but drawn here, with a fixed seed.
+    There are 40,768 rows, as in data set 901 of OpenML, but drawn here with a fixed seed.
     """
     made = _package("friedman", "sklearn.datasets", "scikit-learn").make_friedman1
     x, y = made(40_768, n_features=10, noise=1.0, random_state=901)
@@ -258,18 +259,18 @@ def _segments() -> Labelled:
 
 
 def _bananas() -> Labelled:
-    """Load 5,300 points in the plane of two classes that no line separates."""
+    """Load 5,300 points of the plane, of two banana-shaped classes that no line separates."""
     return Labelled(*_streamed("Bananas"), -3.5, 3.5)
 
 
 def _shuttle() -> Labelled:
-    """Load 9 sensors of a space shuttle's radiator, 49,097 rows; the label tells anomalies."""
+    """Load 49,097 rows of 9 sensors of a space shuttle; the label tells normal from anomaly."""
     low = np.array([20, -60, 20, -30, -100, -100, -50, -50, -50.0])
     high = np.array([130, 60, 150, 30, 100, 100, 110, 150, 150.0])
     return Labelled(*_streamed("Shuttle"), low, high)
 
 
-_SETS: dict[str, Callable[[], Labelled]] = {
+_SETS: dict[str, Callable[[], Labelled]] = {  # name of a data set -> function that loads it
     "breast-cancer": _breast_cancer,
     "wine": _wine,
     "friedman": _friedman,
@@ -279,7 +280,7 @@ _SETS: dict[str, Callable[[], Labelled]] = {
     "shuttle": _shuttle,
 }
 LABELLED_SETS = tuple(_SETS)
-"""Names of the data sets that `labelled` loads"""
+"""Names of the data sets that the function `labelled` loads"""
 
 
 @cache

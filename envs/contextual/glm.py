@@ -1,4 +1,4 @@
-"""Generalised linear bandits, and small problems on which greedy play locks in to a bad arm."""
+"""Generalised linear bandits, and small problems on which greedy play gets stuck on a bad arm."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs import ArmsSpec, ContextualSpec
 
 _MAX_TAIL = 8.0
-"""Largest truncation of noise, in standard deviations: the normal cdf is 1 beyond, in doubles"""
+"""Largest truncation point of noise, in stddevs; beyond it the normal cdf is 1 in doubles"""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -44,8 +44,8 @@ class GLMBandit(ContextualProblem):
         `Discrete(n_actions)`: the arm.
 
     Observation space:
-        `Box`, shape (dim,), or (n_actions, dim) with `shared=True`: the context. Its l_order norm
-        is at most 1, where order is `context_order`.
+        `Box`, shape (dim,), or (n_actions, dim) with `shared=True`: the context. Its norm of order
+        `context_order` is at most 1.
 
     Rewards:
         ================  =======================================  =======================
@@ -65,14 +65,14 @@ class GLMBandit(ContextualProblem):
     Arguments:
         * `n_actions`, `dim`, `horizon`: arms, features, rounds.
         * `contexts`: `"sphere"` Gaussian direction scaled to norm 1; `"ball"` a sphere context
-          times U^(1/dim) (uniform in the ball at order 2); `"sparse"` a sphere context on
-          `sparsity` random coordinates; `"ar1"` Gaussian with correlation `correlation^|i - j|`,
-          scaled to norm 1; `"signs"` uniform on {-1, 1}^dim, scaled to norm 1.
+          times U^(1/dim), U uniform on [0, 1]; `"sparse"` a sphere context on `sparsity` random
+          coordinates; `"ar1"` Gaussian with correlation `correlation^|i - j|`, scaled to norm 1;
+          `"signs"` uniform on {-1, 1}^dim, scaled to norm 1.
         * `context_order`: 1, 2 or inf, the order of the norm of contexts.
         * `parameters`: `"dense"` Gaussian direction; `"sparse"` Gaussian on `sparsity` coordinates;
           `"sparse-signs"` +-1 and `"sparse-ones"` 1 on `sparsity` coordinates. All are scaled to
-          dual norm `signal`, but for `"sparse-draws"`, which adds signal / sparsity on each of
-          `sparsity` coordinates drawn with replacement, whatever the `context_order`.
+          `signal` in the norm dual to that of contexts, except `"sparse-draws"`, which adds signal
+          / sparsity to each of `sparsity` coordinates drawn with replacement.
         * `link`, `noise`, `noise_law` (`"gaussian"` or `"uniform"`), `tail` (stddevs of the
           untruncated law, at most 8), `cap`: see Rewards.
         * `drift`: `"none"`; `"piecewise"` redraws the parameters every `drift_every` rounds;
@@ -145,7 +145,7 @@ class GLMBandit(ContextualProblem):
 
     @property
     def true_parameters(self) -> Floats:
-        """True parameters theta, (R, K, d), or with `shared` (R, 1, d); not for agents."""
+        """True parameters theta, (R, K, d), or (R, 1, d) if `shared`; agents must not use them."""
         return self._theta.copy()
 
     def _start(self, streams: Streams) -> None:
@@ -199,7 +199,7 @@ class GLMBandit(ContextualProblem):
         return self.signal * theta / norms(theta, dual)
 
     def _predict(self, context: Floats) -> Floats:
-        """Return linear predictors of contexts, (n, R, K); drifting parameters move every round."""
+        """Return linear predictors of contexts, (n, R, K); drift changes parameters each round."""
         if self.drift == "none":
             return self._linear(context)
         predictor = np.empty((*context.shape[:2], self.n_actions))
@@ -243,14 +243,14 @@ class GLMBandit(ContextualProblem):
 
 
 def _support(uniforms: Floats, size: int) -> Floats:
-    """Return 1 on `size` distinct random coordinates of the last axis, else 0."""
+    """Return a 0/1 array with ones at `size` distinct random coordinates of the last axis."""
     size = min(size, uniforms.shape[-1])
     cut = np.partition(uniforms, size - 1, axis=-1)[..., size - 1 : size]
     return 1.0 * (uniforms <= cut)
 
 
 def _sum_over_counts(predictor: Floats, cap: int, term: Callable[[Floats], Floats]) -> Floats:
-    """Sum term(P(N <= k)) over k = 0..cap-1 for N ~ Poisson(exp(predictor))."""
+    """Return the sum over k = 0..cap-1 of term(P(N <= k)), N ~ Poisson(exp(predictor))."""
     rate = np.exp(predictor)
     probability = np.exp(-rate)
     cdf, total = probability.copy(), np.zeros_like(rate)
@@ -269,7 +269,7 @@ _BETTER_ARM_MEAN = 0.8
 
 @dataclass(kw_only=True, eq=False)
 class _Kinds(ContextualProblem):
-    """Base of problems with two arms and a few kinds of users; kind j has the context e_j.
+    """Base of problems with two arms and few kinds of users, whose contexts are unit vectors.
 
     The better arm is drawn for each kind. Subclasses return mean rewards of the arms (`_means`),
     and draw the kinds of the next users (`_kinds`).
@@ -290,7 +290,7 @@ class _Kinds(ContextualProblem):
         )
 
     def _means(self) -> tuple[tuple[float, float], ...]:
-        """Return each kind's mean rewards of the better and of the worse arm."""
+        """Return the mean rewards of the better and of the worse arm for each kind of users."""
         return _FIRST_KIND_MEANS, _SECOND_KIND_MEANS
 
     @abstractmethod
@@ -315,10 +315,10 @@ class TwoPhase(_Kinds):
     """Two arms and two kinds of users; the second kind arrives after exploration is over.
 
     Description:
-        Until round `change` T every user has context e1 and rewards an arm with probability 0.7 and
-        the other with 0.5; from then on every user has context e2, and the means are 0.9 and 0.6.
-        Which arm is better is a fair coin for each kind and episode. An agent that no longer
-        explores tries one arm on e2 and plays it for ever: the regret of greedy play is linear.
+        Until round `change` * T users have context e1 = (1, 0) and reward one arm with probability
+        0.7, the other with 0.5; from then on users have context e2 = (0, 1), and the means are 0.9
+        and 0.6. A fair coin draws the better arm for each kind and episode. An agent that no longer
+        explores tries one arm on e2 and plays it for ever: greedy play has linear regret.
 
     Action space:
         `Discrete(2)`: the arm.
@@ -358,10 +358,10 @@ class Minority(_Kinds):
     """Two arms and two kinds of users, one of which is rare.
 
     Description:
-        Users are independent. Most have context e1 and reward an arm with probability 0.7 and the
-        other with 0.5; a `share` of them has context e2 and rewards the arms with 0.9 and 0.6.
-        Which arm is better is a fair coin for each kind and episode. Only the few users of the
-        minority are informative about its better arm.
+        Users are independent. Most have context e1 = (1, 0) and reward one arm with probability 0.7
+        and the other with 0.5; a `share` of them has context e2 = (0, 1) and rewards the arms with
+        0.9 and 0.6. Which arm is better is drawn by a fair coin for each kind and episode. Only the
+        few users of the minority are informative about its better arm.
 
     Action space:
         `Discrete(2)`: the arm.
@@ -400,8 +400,8 @@ class TwoArms(_Kinds):
 
     Description:
         Every user has the context 1; one arm is rewarded with probability 0.8, the other with 0.8 -
-        `gap`. The better arm is a fair coin for each episode. With a constant probability a greedy
-        agent locks in to the worse arm after its first batch, and loses `gap` in every round.
+        `gap`. A fair coin draws the better arm for each episode. With a constant probability a
+        greedy agent plays the worse arm after its first batch, and loses `gap` in every round.
 
     Action space:
         `Discrete(2)`: the arm.
@@ -416,7 +416,7 @@ class TwoArms(_Kinds):
         The better arm is drawn.
 
     Arguments:
-        * `horizon`: rounds. `gap`: regret of the worse arm in a round.
+        * `horizon`: rounds. `gap`: regret of a round in which the worse arm is played.
         * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 

@@ -1,7 +1,7 @@
-"""Helpers of environments made from a user's log: reading, fitting, diagnostics.
+"""Helpers of environments that are fitted to a user's log: reading, fitting, diagnostics.
 
-A logit of yes or no on the rows of a log is fitted, with standard errors; separated rows, which
-have no fit, raise `InputError`. Five folds measure its held-out likelihood and calibration.
+A logit of answers yes or no is fitted to rows of a log, with standard errors; separated rows, which
+have no fit, raise `InputError`. Cross-validation measures held-out likelihood and calibration.
 """
 
 import warnings
@@ -29,28 +29,28 @@ from dpbandit.offline.columns import (
 from dpbandit.offline.logs import one_kind
 from dpbandit.offline.tables import file_digest, table_of
 
-_LEAST_ROWS, _LEAST_Z = 200, 2.0
+_LEAST_ROWS, _LEAST_Z = 200, 2.0  # rows of a log; z of minus the price slope
 _LEAST_ANSWERS = 5
-"""Least rows with the rarer answer, for each coefficient"""
-_FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5
-_MAX_OUTSIDE_SHARE = 0.05
-_MAX_PRICE, _MAX_UNIT_LENGTH = 1e50, 60
+"""Smallest number of rows with the rarer answer, for each coefficient"""
+_FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5  # fewer give a warning; an error
+_MAX_OUTSIDE_SHARE = 0.05  # of rows clipped to a feature's bounds; more are warned of
+_MAX_PRICE, _MAX_UNIT_LENGTH = 1e50, 60  # of price_range; of the unit's name
 _CACHED_FITS = 8
-"""Number of latest fits that stay in memory"""
+"""Number of fits that stay in memory, the latest ones"""
 NO_RIDGE = 1e-6
-"""Default penalty, which only keeps the fit well conditioned; larger ones permit separated rows"""
+"""Default ridge penalty, only for good conditioning; larger ones permit separated rows"""
 CHOSEN = 1e-4
-"""p-value below which a warning says that offers followed features"""
+"""p-value of the F test of offers on features, below which a warning is given"""
 FUNCTION = 0.999
-"""R2 on features above which the effect of offers cannot be separated from that of features"""
+"""R2 of offers on features, above which the effects of both cannot be distinguished"""
 
-WHO_IS_PROTECTED = (
+WHO_IS_PROTECTED = (  # printed with the diagnostics
     "Customers are rows of the log drawn with replacement, so in T rounds one of n real rows "
     "occurs about T/n times. A certificate protects one simulated customer of one round, never a "
     "row of your log. The curve, the diagnostics and stored contexts are functions of the log: do "
     "not publish them as private."
 )
-WHICH_PERSON_IS = (
+WHICH_PERSON_IS = (  # the same if people come back
     "People are simulated: their tastes are drawn anew from a population that was fitted to the "
     "log, their features are those of people of the log. A certificate protects one simulated "
     "person in all her visits, never a person of your log: the population (which agents also get "
@@ -60,14 +60,14 @@ WHICH_PERSON_IS = (
 
 
 class Log(NamedTuple):
-    """A table of offers with the features of people, and groups of rows."""
+    """A user's log, read and checked: table, features, clusters of rows."""
 
     table: Any
     features: Features
     groups: Ints | None
     """Index of the cluster of each row, (n,); None without clusters"""
     levels: dict[str, Any]
-    """Masks of rows (n,) of each level of a feature, by texts such as "shop is A\""""
+    """Mask of the rows (n,) with a level of a feature, by texts such as "shop is A\""""
 
     @property
     def design(self) -> Floats:
@@ -101,7 +101,7 @@ def read(
     """Read a log from a DataFrame, a mapping of columns or a path, with `bounds` of features.
 
     `modelled` are columns of answers and offers, which cannot be features. A file whose SHA-256 is
-    not `digest` raises `InputError`. `filled` replaces missing entries of the table.
+    not `digest` raises `InputError`. The function `filled` replaces missing entries of the table.
     """
     if frame is None:
         raise InputError("Expected frame=, a DataFrame or the path of a .csv or .parquet file.")
@@ -139,7 +139,7 @@ def read(
 
 
 def numbered(table: Any, name: str, n: int) -> Ints:
-    """Number the distinct entries of a column 0, 1, .. (n,); 1 beside "1" raises `InputError`."""
+    """Return each row's number of its entry in a column, (n,); 1 and "1" together are an error."""
     entries = as_long(column(table, name), n, name)
     entries = entries.tolist() if hasattr(entries, "tolist") else entries
     if any(isinstance(entry, Real) for entry in entries):
@@ -158,7 +158,7 @@ def _level_masks(table: Any, bounds: Bounds) -> Any:
 
 
 def check_slope(slope: float, z: float) -> None:
-    """Raise `InputError` unless demand falls with the price, significantly."""
+    """Raise `InputError` unless demand falls significantly with the price."""
     if slope >= 0:
         raise InputError(
             "Expected demand to fall with the price, it rises in this log: prices were confounded "
@@ -182,7 +182,7 @@ def check_within(price: Floats, outside: Bools, low: float, high: float) -> None
 
 
 def enough_answers(table: Any, name: str, parameters: int) -> Floats:
-    """Read a column of 0 and 1 (n,); raise `InputError` if it is too short for `parameters`."""
+    """Read a column of 0 and 1 (n,); raise `InputError` if `parameters` are too many to fit."""
     yes = answers(table, name)
     n, rarer = len(yes), int(min(yes.sum(), (1 - yes).sum()))
     if n < _LEAST_ROWS:
@@ -238,7 +238,7 @@ def ridge_of(ridge: float, parameters: int) -> Floats:
 
 
 class _Diagnosed(Protocol):
-    """A fit that has diagnostics with cautions."""
+    """A fit with the attribute `diagnostics`, which has `cautions`, sentences of warnings."""
 
     @property
     def diagnostics(self) -> Any: ...
@@ -249,10 +249,10 @@ _cached_fits: dict[str, Any] = {}
 
 
 def fitted_once(make: Callable[[], Fit], *of: Any) -> Fit:
-    """Return the fit of `make`, which is called only once for the arrays and settings `of`.
+    """Return the fit that `make` returns, called only once for the same arrays and settings `of`.
 
-    Its cautions are warned of at the first call only: a comparison makes its problem anew for
-    every agent.
+    Warnings are given at the first call only, as a comparison makes its problem anew for every
+    agent.
     """
     digest = sha256()
     for part in of:
@@ -270,16 +270,16 @@ def fitted_once(make: Callable[[], Fit], *of: Any) -> Fit:
     return found
 
 
-_NEWTON_STEPS = 200
-_STEP_TOLERANCE = 1e-10
+_NEWTON_STEPS = 200  # at most, of a fit
+_STEP_TOLERANCE = 1e-10  # largest coordinate of the last step
 _PROGRAM_TOLERANCE = 1e-7
-"""Error of the optimum of a linear program of n rows, over sqrt(n)"""
+"""Tolerance of the optimum of a linear program of n rows, divided by sqrt(n)"""
 
 
 def fit_logit(x: Floats, yes: Floats, penalty: Floats) -> Floats:
     """Return the coefficients (p,) that maximise mean log-likelihood - sum penalty b^2 / 2.
 
-    Newton's method, to 1e-10; steps that lower the objective are halved.
+    Newton's method stops at a step of 1e-10; steps that lower the objective are halved.
     """
     b = np.zeros(x.shape[1])
     value = _objective(x, yes, penalty, b)
@@ -304,14 +304,14 @@ def _information(x: Floats, s: Floats, penalty: Floats) -> Floats:
 
 
 def log_likelihoods(logits: Floats, yes: Floats) -> Floats:
-    """Return the log-likelihood of each row with answers `yes`, (n,)."""
+    """Return the log-likelihood (n,) of each row's answer in `yes`, given its logit."""
     return np.asarray(-np.logaddexp(0, np.where(yes > 0, -logits, logits)))
 
 
 def covariance(
     x: Floats, yes: Floats, penalty: Floats, b: Floats, groups: Ints | None = None
 ) -> Floats:
-    """Return the sandwich covariance of coefficients, (p, p), by rows or by `groups` (n,)."""
+    """Return the sandwich covariance of coefficients b, of rows or of `groups` (n,) of rows."""
     s, n = expit(x @ b), len(x)
     scores = x * (yes - s)[:, None] / n
     if groups is not None:
@@ -323,7 +323,7 @@ def covariance(
 
 
 def explained(target: Floats, x: Floats) -> tuple[float, float]:
-    """Return R2 of `target` (n,) on 1 and `x` (n, d), and the p-value of its F test."""
+    """Return R2 of a regression of `target` (n,) on `x` (n, d), and the p-value of its F test."""
     n, total = len(target), float(np.square(target - target.mean()).sum())
     design = np.column_stack([np.ones(n), x])
     coefficients, _, rank, _ = np.linalg.lstsq(design, target, rcond=None)
@@ -348,16 +348,16 @@ def separation(
 ) -> list[str]:
     """Warn if a linear function of the columns separates yes from no; return [] otherwise.
 
-    Separated rows have no fit without a penalty (Albert and Anderson, Biometrika 1984). The linear
-    program max sum s_i x_i . b with all s_i x_i . b >= 0 and every |b_j| <= 1, s = 1 for yes and -1
-    for no, is 0 unless rows are separated, wholly or in part (Konis 2007). With a penalty there is
-    a fit, whose coefficients depend on the penalty.
+    Separated rows have no fit without a penalty (Albert and Anderson, Biometrika 1984). For rows
+    x_i with sign s_i = 1 for yes and -1 for no, the linear program max sum s_i x_i . b, subject to
+    all s_i x_i . b >= 0 and |b_j| <= 1, is 0 unless rows are separated, wholly or in part (Konis
+    2007). With a penalty there is a fit, whose coefficients depend on the penalty.
 
     Args:
         x, yes: rows (n, p) and their answers (n,).
         names: names of the p columns.
         name: name of the column of answers.
-        lone: masks of rows (n,) by name, such as one level of a feature, that may have one answer.
+        lone: named masks of rows (n,), such as levels of features, to report if answers are equal.
         penalty: penalty of each coefficient, (p,).
 
     Raises:
@@ -394,9 +394,9 @@ def separation(
     )
 
 
-_FOLDS, _SEED, _BINS = 5, 20_221, 10
+_FOLDS, _SEED, _BINS = 5, 20_221, 10  # of the cross-validation and its plot
 _MAX_SLOPE_ERRORS = 3.0
-"""Largest distance of a calibration slope from 1, in standard errors"""
+"""Largest distance of a calibration slope from 1 without a warning, in standard errors"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -404,17 +404,17 @@ class HeldOut:
     """Held-out fit by 5-fold cross-validation over rows, or over groups of rows."""
 
     log_likelihood: float
-    """held-out log-likelihood a row"""
+    """mean log-likelihood of a held-out row"""
     constant: float
-    """held-out log-likelihood a row of the model that predicts the mean answer"""
+    """mean log-likelihood of a held-out row under the model that predicts the mean answer"""
     slope: float
     """slope of a logit of the answers on the held-out logit; 1 if calibrated"""
     slope_error: float
     """standard error of `slope`"""
     predicted: tuple[float, ...]
-    """mean held-out probability in each of 10 bins of equally many rows"""
+    """mean held-out probability of yes in each of 10 bins, of equally many rows"""
     observed: tuple[float, ...]
-    """share of rows with answer yes in each bin of `predicted`"""
+    """share of rows with answer yes in each bin, in the order of `predicted`"""
 
     @property
     def calibrated(self) -> bool:
@@ -423,7 +423,7 @@ class HeldOut:
 
     @property
     def caution(self) -> str:
-        """Warning that the model is not calibrated."""
+        """Warning that the model is not calibrated, a sentence."""
         return (
             f"The held-out calibration slope {self.slope:.3f} +- {self.slope_error:.3f} is more "
             "than three standard errors from 1."

@@ -1,4 +1,4 @@
-"""Pricing orange juice by a model of 1,070 real purchases.
+"""Pricing of orange juice, with demand by a model of 1,070 real purchases.
 
 `ReferencePricing` has customers who compare a price with a list price or with recent prices.
 """
@@ -26,31 +26,31 @@ from dpbandit.specs import (
 
 
 class Demand(NamedTuple):
-    """The frozen demand of the purchases in `envs/data/oj.csv.gz` (see `envs/data/README.md`)."""
+    """Demand model, fitted once to purchases in `envs/data/oj.csv.gz` (`envs/data/README.md`)."""
 
     context: Floats
-    """1, rival price and loyalty to the rival, scaled to [-1, 1], all over sqrt(3), (rows, 3)"""
+    """1, rival's price and loyalty to it (scaled to [-1, 1]), divided by sqrt(3), (rows, 3)"""
     utility: Floats
-    """Logit of buying at price 0, (rows,)"""
+    """Logit of each customer's probability to buy at price 0, (rows,)"""
     slope: float
-    """Decrease of the logit per dollar, > 0"""
+    """Decrease of the logit per dollar, positive"""
     prices: Floats
     """Prices that can be chosen, dollars, (12,)"""
     cost: float
     """Unit cost, dollars per carton"""
 
     def margin(self, row: Ints, price: Floats, tide: Floats | float = 0.0) -> Floats:
-        """Return the expected margin in dollars, (price - cost) P(buy)."""
+        """Return the expected margin in dollars, (price - cost) P(the customer of `row` buys)."""
         return (price - self.cost) * self.probability(row, price, tide)
 
     def probability(self, row: Ints, price: Floats, tide: Floats | float = 0.0) -> Floats:
-        """Return P(the customer of `row` buys at `price`), all utilities shifted by `tide`."""
+        """Return P(the customer of `row` buys at `price`); `tide` is added to all logits."""
         return np.asarray(expit(self.utility[row] + tide - self.slope * price))
 
 
 @cache
 def demand() -> Demand:
-    """Read the vendored table and the frozen coefficients."""
+    """Read the table of purchases and the stored coefficients of the demand model."""
     folder = files("dpbandit.envs") / "data"
     frozen = json.loads((folder / "oj_demand.json").read_text())
     table = gzip.decompress((folder / "oj.csv.gz").read_bytes()).decode()
@@ -67,7 +67,7 @@ def demand() -> Demand:
     )
 
 
-_FEATURES = ("SalePriceCH", "LoyalCH")
+_FEATURES = ("SalePriceCH", "LoyalCH")  # columns: price of Citrus Hill, loyalty to it
 
 
 def _scaled(x: Floats) -> Floats:
@@ -82,11 +82,11 @@ class OJPricing(TidalChoices):
     Description:
         Customers are rows of the orange-juice data (1,070 purchases of Minute Maid or Citrus Hill,
         in the `ISLP` package; see `envs/data/README.md`), resampled with replacement. Each sees the
-        price the agent sets and buys with the probability of a logit fitted once to those purchases
-        and frozen; on average over customers a uniform random price earns 0.393 dollars a round,
-        the best fixed price 0.442 and the best price for every context 0.514. "Best" means under
-        the fitted model, not in the real world. Every row bought one of the two brands, so there is
-        no outside option: whoever does not buy Minute Maid buys the rival.
+        price that the agent sets and buys by a logit that was fitted once to those purchases. On
+        average over customers a uniformly random price earns 0.393 dollars per round, the best
+        fixed price 0.442 and the best price for every context 0.514. "Best" means under the fitted
+        model, not in the real world. There is no outside option, as every purchase of the data is
+        of one of the two brands: a customer who does not buy Minute Maid buys the rival.
 
     Action space:
         `Discrete(12)`: `env.unwrapped.prices[action]` dollars, 1.19 to 2.29 in steps of 0.10.
@@ -103,7 +103,7 @@ class OJPricing(TidalChoices):
         * `season`, `drift`, `shock`: shifts of everybody's utility of a purchase: (amplitude,
           period) adds amplitude sin(2 pi t / period) in round t; (step, range) a reflected random
           walk; (round, size) `size` from that round on. The oracle knows them, and is exact.
-          `clock`: contexts include the phase of the season, (x, sin, cos) / sqrt(2).
+          `clock`: True if contexts include the season's phase, (x, sin, cos) / sqrt(2).
     """
 
     horizon: int = 20_000
@@ -137,11 +137,11 @@ class OJContinuousPricing:
     """Choose any price in a range for a carton of orange juice, customer by customer.
 
     Description:
-        The customers and the frozen demand of `dpbandit/OJPricing-v0`, with the price a real
+        The customers and the demand model of `dpbandit/OJPricing-v0`, where the price is a real
         number.
 
     Action space:
-        `Box(1.19, 2.29, ())`: dollars.
+        `Box(1.19, 2.29, ())`: the price, in dollars.
 
     Observation space:
         `Box`, shape (3,), as in `dpbandit/OJPricing-v0`.
@@ -216,7 +216,7 @@ class OJContinuousPricing:
         return 0.0
 
     def _best_margin(self, row: Ints, tide: Floats | float) -> Floats:
-        """Return the expected margin at the best price for the customers of `row`, (R,)."""
+        """Return the expected margin at the best price for each customer of `row`, (R,)."""
         D = self._demand
         # the margin has one peak in the price, so the best price in the range is the clipped peak
         surplus = lambertw(np.exp(D.utility[row] + tide - D.slope * D.cost - 1)).real
@@ -229,12 +229,12 @@ class ReferencePricing(ResampledChoices):
     """Price orange juice for customers who compare each price with a reference price.
 
     Description:
-        The customers and the frozen demand of `dpbandit/OJPricing-v0`; a price p adds
-        `weight` (r - p) to the logit of a purchase, r the reference. With `reference="list"` that
-        is a fixed public list price. With `reference="paid"` it is an average of recent prices,
-        r_1 the list price and then r = memory r + (1 - memory) p: prices are personal, so one
-        customer's price affects LATER CUSTOMERS' ANSWERS through the world, though no agent
-        remembers anything. Certificates do not cover this and say "not covered".
+        The customers and the demand model of `dpbandit/OJPricing-v0`; a price p adds `weight` (r -
+        p) to the logit of a purchase, where r is the reference price. With `reference="list"` it is
+        a fixed public list price. With `reference="paid"` it is an average of recent prices: the
+        list price in round 1, then memory r + (1 - memory) p. Prices are personal, so one
+        customer's price affects LATER CUSTOMERS' ANSWERS directly, even if the agent has no memory.
+        Certificates do not cover this and say "not covered".
 
     Action space:
         `Discrete(12)`: `env.unwrapped.prices[action]` dollars, as in `dpbandit/OJPricing-v0`.
@@ -244,8 +244,8 @@ class ReferencePricing(ResampledChoices):
 
     Rewards:
         Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49]. Regret is
-        against the best price for this customer at this reference: the oracle ignores the effect
-        of a price on later references, and a regret of 0 is attainable.
+        measured against the best price for this customer at this reference price: the oracle
+        ignores the effect of a price on later references, and a regret of 0 is attainable.
 
     Starting state:
         The first customer, the list price as reference.
@@ -310,5 +310,5 @@ class ReferencePricing(ResampledChoices):
         return super()._answers(row, uniforms)
 
     def _reference_chances(self, logits: Floats, reference: Floats) -> Floats:
-        """Return P(sale) at every price; `logits` are those of a price equal to the reference."""
+        """Return P(sale) at every price; `logits` hold at a price equal to the reference."""
         return np.asarray(expit(logits + self.weight * (reference - self.prices)))

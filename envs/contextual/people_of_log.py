@@ -1,4 +1,4 @@
-"""A shop whose customers come back, fitted to a log with a column of person ids."""
+"""Customers who come back to a shop, simulated by a fit to a log with a column of person ids."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,15 +28,16 @@ class PeopleOfLog(NamedTuple):
     context: Floats
     """Contexts of the log, (n, 1 + d), sorted so that a person's rows are contiguous"""
     starts: Ints
-    """First row of each person, and n at the end, (N + 1,)"""
+    """Index of each of N people's first row, then the number of rows, (N + 1,)"""
     visit: OwnLogitSpec
     """Spec of one visit; its `survey` is the fitted population"""
     diagnostics: PricingDiagnostics
 
     def drawn(self, theta: Floats, person: Ints, uniforms: Floats) -> tuple[Floats, Floats]:
-        """Draw a row of each person; return its context and P(sale) at each price.
+        """Draw one row of the log for each visit; return its context and P(sale) at each price.
 
-        `theta` (..., D) are tastes of the people, `person` and `uniforms` (...).
+        `theta` (..., D) are visitors' coefficients, `person` (...) people of the log, whose rows
+        are drawn.
         """
         first = self.starts[person]
         context = self.context[
@@ -46,15 +47,15 @@ class PeopleOfLog(NamedTuple):
 
 
 _GUESSED_LEVEL_SD, _GUESSED_FEATURE_SD = 2.0, (1.0, 0.5)
-"""Standard deviations of people's level and coefficients in the prior used without a survey"""
+"""Prior stddevs, without a survey, of people's level, and of features' effect on level and slope"""
 _POPULATION_POINTS = 4095
-"""Number of quasi-random people over whom margins are averaged"""
+"""Number of quasi-random people over whom the diagnostics average margins"""
 
 
 def fit_people(
     log: Log, yes: Floats, prices: Prices, penalty: Floats, *, sold: str, clip: bool, person: str
 ) -> PeopleOfLog:
-    """Fit the population of tastes of people, whose ids are `log.groups`, after `fit_demand`.
+    """Fit the law of people's tastes, starting from `fit_demand`; ids are `log.groups`.
 
     Raises:
         InputError: the log does not identify the effect of prices, or people do not differ.
@@ -129,7 +130,7 @@ def _population_chances(people: PeopleOfLog) -> Floats:
 
 
 class Customers:
-    """Returning customers of a shop; each has drawn tastes and features of one log person."""
+    """Returning customers of a shop, with random tastes and the features of people of the log."""
 
     def __init__(self, shop: Any, log: PeopleOfLog) -> None:
         self._log, self._people, self._visitors = log, shop.people, Visitors(shop)
@@ -142,13 +143,13 @@ class Customers:
         law, N = self._log.visit.survey, self._people
         normals = streams.world.normals("tastes", N, len(law.mean))()
         self.theta = np.array(law.mean) + normals @ np.linalg.cholesky(law.matrix).T
-        """tastes of everybody, (R, N, D)"""
+        """coefficients of all customers, (R, people, coefficients)"""
         uniforms = streams.world.uniforms("people", N)()
         # the person of the log whose features each customer has, (R, N)
         self._log_person = row_of(uniforms, len(self._log.starts) - 1)
 
     def take(self, count: int) -> tuple[Floats, Floats, Floats]:
-        """Draw `count` rounds: contexts, P(sale) at each price, and 1 where the visitor buys."""
+        """Draw `count` rounds; return contexts, P(sale) at each price, and True where she buys."""
         person = np.stack([self._visitors.next() for _ in range(count)])  # (n, R)
         here = (person != NOBODY)[..., None]
         r, i = rows(person.shape[1]), np.maximum(person, 0)

@@ -1,7 +1,7 @@
-"""A shop from a log of offers: a demand model is fitted once, then frozen.
+"""Pricing for a shop, simulated by a demand model that is fitted once to a log of its offers.
 
-The model is a logit of sales on features and price; logs that do not identify it are refused. If
-the log has ids of people who come back, each person has her own coefficients.
+The model is a logit of sales on features and price; logs that do not identify it raise
+`InputError`. If the log has ids of people who come back, each person has her own coefficients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,11 +52,11 @@ from dpbandit.offline.columns import numbers
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import PriceListSpec
 
-_MAX_RISING_SHARE = 0.1
+_MAX_RISING_SHARE = 0.1  # of rows in which demand rises with the price
 FLATTEST = -0.05
-"""Slope of the logit per half price range that `monotone="clip"` gives to flat or rising demand"""
+"""Upper bound of the logit's slope per half price range that `monotone="clip"` enforces"""
 
-WHY_PRICES = (
+WHY_PRICES = (  # printed with the diagnostics
     "A log does not record why a price was set. If prices followed demand, for reasons in no "
     "column, the curve below is wrong and no diagnostic finds it."
 )
@@ -82,7 +82,7 @@ class Prices(NamedTuple):
         return (self.high - self.low) / 2
 
     def scaled(self, price: Floats) -> Floats:
-        """Scale prices linearly so that the price range becomes [-1, 1]."""
+        """Scale prices linearly so that the public price range becomes [-1, 1]."""
         return (price - self.low) / self.half - 1
 
 
@@ -94,32 +94,32 @@ class PricingDiagnostics:
     sales: int
     distinct_prices: int
     coefficients: Mapping[str, float]
-    """coefficients of the logit by name; features and price are scaled to [-1, 1], or 0 and 1"""
+    """coefficients of the logit by name; numbers are scaled to [-1, 1], levels are 0 or 1"""
     slope: float
     """slope of the logit per unit of price, averaged over rows"""
     unit: str
     """unit of prices, such as "dollars\""""
     z: float
-    """slope over its standard error, from a sandwich covariance by rows"""
+    """slope divided by its standard error, from a sandwich covariance of rows"""
     z_clustered: float | None
-    """slope over its standard error, from a sandwich covariance by clusters"""
+    """slope divided by its standard error, from a sandwich covariance of clusters; None without"""
     rising: float
-    """share of rows with a slope >= 0, before clipping"""
+    """share of rows in which demand rises with the price (slope >= 0), before clipping"""
     r_squared: float
-    """R2 of the price on the features"""
+    """R2 of a regression of the price on the features"""
     r_squared_p: float
     """p-value of the F test of `r_squared`, small where prices followed features"""
     held_out: HeldOut
     outside: Mapping[str, float]
     """share of rows outside the public bounds of each feature, which were clipped"""
     curve: tuple[tuple[float, float, float], ...]
-    """rows (price, share of customers who buy at this price, margin a customer)"""
+    """rows (price, share of customers who buy at this price, mean margin per customer)"""
     oracle: float
-    """margin a customer if each is offered the best price for her"""
+    """mean margin per customer if each is offered the best price for her"""
     cautions: tuple[str, ...]
     """sentences of the warnings that were given"""
     tastes: Any = None
-    """`Tastes`, differences between people, if people come back; else None"""
+    """estimated differences between people, `Tastes`, if people come back; else None"""
 
     def __str__(self) -> str:
         best = max(self.curve, key=lambda point: point[2])
@@ -148,19 +148,19 @@ class PricingDiagnostics:
 
 
 class FrozenDemand(NamedTuple):
-    """A log of prices with its frozen model of demand."""
+    """Demand model of a log, with its contexts and diagnostics."""
 
     context: Floats
     """Contexts of the customers of the log, (n, 1 + d)"""
     chances: Floats
-    """P(the customer of a row buys at a price), (n, K)"""
+    """P(the customer of a row buys) at each price, (n, K)"""
     diagnostics: PricingDiagnostics
 
 
 def fit_demand(
     log: Log, yes: Floats, prices: Prices, penalty: Floats, *, sold: str, clip: bool
 ) -> FrozenDemand:
-    """Fit a logit of sales `yes` on features and price; `clip` makes demand fall for everybody.
+    """Fit a logit of sales `yes`; `clip` makes every customer's demand decrease in the price.
 
     Raises:
         InputError: the log does not identify the effect of prices.
@@ -262,14 +262,14 @@ def _cautions(
     return warned
 
 
-_DEFAULT_PRICES = 9
+_DEFAULT_PRICES = 9  # in equal steps
 _EDGE_SHARE = 0.05
-"""Share of the price range that the default prices leave out at either end"""
+"""Share of the price range, at each end, that is left out by the default prices"""
 
 
 @dataclass(eq=False, repr=False)
 class PricingFromLog(TidalChoices):
-    """Choose prices for customers from your log; their demand is fitted once and frozen.
+    """Choose prices for customers from your log; a model of their demand is fitted once to it.
 
     Description:
         One row of the log is one offer to one customer, also when nothing was sold. A logit of
@@ -277,25 +277,26 @@ class PricingFromLog(TidalChoices):
         customers are rows drawn with replacement, who buy with the probability of that model.
         Regret is measured under the model, not in the real world. `diagnostics` measures the fit,
         `print(problem)` explains it; a log that does not identify the effect of prices raises
-        `InputError`. No diagnostic finds prices that followed demand for reasons in no column. A
-        certificate protects one simulated customer of one round, never a row of the log. See
-        `docs/howto/shop.md`.
+        `InputError`. No diagnostic detects prices that followed demand for reasons that no column
+        records. A certificate protects one simulated customer of one round, never a row of the log.
+        See `docs/howto/shop.md`.
 
         With `person`, a column of customers' ids, customers come back, as in
         `dpbandit/ReturningPricing-v0`: each has her own level and price slope, drawn from a
         hierarchical logit that is fitted to the log, and features of one person of the log; regret
         is measured against her own best prices. The log counts as public: agents know the fitted
         population as a survey (`spec.visit.survey`), and a certificate protects a simulated person
-        in all her visits, never a person of the log. A log in which people do not differ by more
-        than noise raises `InputError`; logs of people who are alike pass in at most 1 % of cases.
+        in all her visits, never a person of the log. A log in which people do not differ
+        significantly raises `InputError`; logs of people who are alike pass in at most 1 % of
+        cases.
 
     Action space:
         `Discrete(K)`: `env.unwrapped.spec.prices[action]`; nine prices by default.
 
     Observation space:
-        `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), ranges scaled to [-1, 1] and clipped,
-        levels one-hot (0 or 1) against the first; Euclidean norm at most 1. With `person`, shape
-        (2 + d,): the person's number in [0, people), or -1 for an empty slot, stands before it.
+        `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), of norm at most 1. Numbers are scaled
+        from their bounds to [-1, 1] and clipped; levels but the first have a column of 0 or 1. With
+        `person`, shape (2 + d,): the person's number, or -1 for an empty slot, comes first.
 
     Rewards:
         In the `unit` of prices: (price - unit cost) if the customer buys, else 0.
@@ -305,14 +306,14 @@ class PricingFromLog(TidalChoices):
           file. Required.
         * `price`, `sold`: names of columns: the price offered, and 1 if it was paid, else 0.
         * `features`: names of columns and their public bounds: `{"age": (18, 90), "shop": ("A",
-          "B", "C")}`, or `{}`. Required: a bound read off the log would be data that no
+          "B", "C")}`, or `{}`. Required: a bound computed from the log would be data that no
           certificate covers.
         * `price_range`: (low, high), public; every price of the log lies inside. Required.
         * `unit_cost`: cost of a sale to the seller, in the `unit` of prices. Required. `prices`:
           the actions; None: nine in equal steps from 5 % to 95 % of the price range. `unit`: name
           of the currency, for labels.
-        * `interactions`: True if the price slope depends on the features, else all share one.
-        * `ridge`: penalty of all coefficients but the constant.
+        * `interactions`: True if the price slope depends on the features, else it is constant.
+        * `ridge`: L2 penalty of all coefficients but the constant.
         * `clusters`: a column, such as the store and week, within which errors may be correlated.
         * `monotone`: `"clip"` makes demand fall with the price for everybody, by at least 0.05 in
           the logit per half price range; with None a log where demand rises in more than 10 % of
@@ -377,7 +378,7 @@ class PricingFromLog(TidalChoices):
         return f"PricingFromLog: {self.diagnostics}"
 
     def _public_prices(self) -> tuple[float, float, Floats, float]:
-        """Check and return both ends of the price range, the actions' prices and the unit cost."""
+        """Check and return the price range (low, high), the actions' prices and the unit cost."""
         low, high = price_range_of(self.price_range)
         cost = unit_cost_of(self.unit_cost)
         flag("interactions", self.interactions)
@@ -398,7 +399,7 @@ class PricingFromLog(TidalChoices):
         return low, high, grid, cost
 
     def _check_person(self) -> None:
-        """Raise `InputError` for arguments that do not go with `person`, or that need it."""
+        """Raise `InputError` for arguments that exclude `person`, or require it."""
         kind, alone = type(self), ("clusters", "delay", "season", "drift", "shock", "clock")
         of_people = ("people", "visits", "arrivals", "empty")
         for name in of_people if self.person is None else alone:
@@ -419,7 +420,7 @@ class PricingFromLog(TidalChoices):
                 )
 
     def _return(self, people: Any) -> None:
-        """Set the spec and the customers of a problem with `person`, whose code is on a shelf."""
+        """Set spec and customers of a problem with `person`; their code is an optional folder."""
         self._customers = from_shelf("envs.contextual", "Customers", "person=")(self, people)
         self.diagnostics, self._known = people.diagnostics, people.context
         self.spec: Any = self._customers.spec

@@ -1,8 +1,8 @@
-"""Base classes of contextual problems: users are drawn ahead in tables.
+"""Base classes of contextual problems, whose users are drawn ahead in blocks of rounds.
 
 A round's user is her context and her potential rewards for every arm. They do not depend on earlier
 actions, so blocks of users are drawn at once, all agents with the same seed face the same users,
-and a round costs two gathers. Users may be rows of a table, drawn with replacement.
+and a round costs two array look-ups. Users may be rows of a table, drawn with replacement.
 """
 
 from abc import ABC, abstractmethod
@@ -30,11 +30,11 @@ from dpbandit.envs.nonstationarity import Delay, Tides, WithAvailability
 from dpbandit.specs import ContextualSpec, Spec, Step, check_available
 
 _VALUES_AHEAD = 1 << 17
-"""Table entries drawn at once, for all replicas; changes speed, never values"""
+"""Array entries drawn at once, for all replicas; changes speed, never values"""
 _MIN_ROUNDS_AHEAD = 64
-"""Least rounds drawn at once; with 1,000 replicas fewer cost more in calls than in draws"""
+"""Smallest number of rounds drawn at once; for fewer, calls would cost more than draws"""
 _MAX_VALUES_AHEAD = 1 << 24
-"""Largest number of table entries (128 MB) that `_MIN_ROUNDS_AHEAD` may draw"""
+"""Largest number of array entries (128 MB) for which `_MIN_ROUNDS_AHEAD` are drawn"""
 
 
 class Users(NamedTuple):
@@ -45,7 +45,7 @@ class Users(NamedTuple):
     mean: Floats
     """Expected reward of each arm, (n, R, K)"""
     reward: Floats
-    """Potential reward of each arm, (n, R, K)"""
+    """Reward that a user would give for each arm, (n, R, K)"""
     mask: Bools | None = None
     """True for arms that are available to a user, (n, R, K); None if `spec.masks` is "none\""""
 
@@ -54,9 +54,9 @@ class ContextualProblem(WithAvailability, ABC):
     """A `Problem` with finitely many arms; a subclass defines how users are drawn.
 
     Subclasses set `spec`, prepare an episode in `_start` and draw blocks of users in `_users`.
-    Where arms may be unavailable, by `spec.masks` and `Users.mask` or by `restrict`, an unavailable
-    action raises `InputError`, regret is against the best available arm, and the best fixed arm
-    is replaced, where unavailable, by uniform play among available arms.
+    Arms may be unavailable, by `spec.masks` and `Users.mask` or by `restrict`: then an unavailable
+    action raises `InputError`, regret is measured against the best available arm, and the best
+    fixed arm is replaced, when it is unavailable, by uniform play among available arms.
     """
 
     spec: ContextualSpec
@@ -92,13 +92,13 @@ class ContextualProblem(WithAvailability, ABC):
 
     @property
     def in_blocks(self) -> bool:
-        """True if users of several rounds can be served at once."""
+        """True if several rounds can be played at once, by `contexts_ahead` and `steps`."""
         is_plain = type(self).step is ContextualProblem.step
         is_plain = is_plain and type(self).context is ContextualProblem.context
         return is_plain and not (self.spec.delay or self.spec.returning)
 
     def contexts_ahead(self, most: int) -> Floats:
-        """Return contexts of the next n <= `most` rounds, `(n, R, *context_shape)`."""
+        """Return contexts of the next rounds, at most `most`: `(n, R, *context_shape)`."""
         self._draw()
         return self._context[self._next : self._next + most]
 
@@ -146,7 +146,7 @@ class ContextualProblem(WithAvailability, ABC):
             self._best = np.broadcast_to(best, users.mean.shape[:2])
 
     def _among_available(self, users: Users) -> tuple[Floats, Floats]:
-        """Return means of fixed arms (n, R, K) and of the best available arm (n, R)."""
+        """Return means of each arm as a fixed choice, (n, R, K), and of the best available arm."""
         mask = users.mask
         if self._there is not None:
             scheduled = self._there.take(len(users.mean))
@@ -190,14 +190,14 @@ class ContextualProblem(WithAvailability, ABC):
 
 
 def _visit(spec: Spec) -> ContextualSpec:
-    """Return the spec of one round, also if people come back (`spec.visit`)."""
+    """Return the spec of one visit: `spec.visit` if people come back, else `spec` itself."""
     visit: Any = getattr(spec, "visit", spec)
     of_arms: ContextualSpec = visit
     return of_arms
 
 
 def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:
-    """Raise `InputError` unless `users` are `Users` with arrays of the shapes of `spec`."""
+    """Raise `InputError` unless `users` are `Users`, arrays of the shapes that `spec` demands."""
     if not isinstance(users, Users):
         raise InputError(
             f"Expected _users of {name} to return Users(context, mean, reward), got "
@@ -223,19 +223,19 @@ def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:
 
 
 def row_of(uniforms: Floats, count: int) -> Ints:
-    """Return row indices of a table of `count` rows from uniform numbers in [0, 1)."""
+    """Return indices of rows of a table of `count` rows, drawn by uniform numbers in [0, 1)."""
     return (uniforms * count).astype(np.int64)
 
 
 class Resampled(ContextualProblem):
-    """A problem whose users are rows of a table; one uniform number draws all of a user's answers.
+    """A problem whose users are rows of a table; a uniform number draws all answers of a user.
 
-    Subclasses set `spec` and `_known`, the contexts of the rows, (n, d), and return potential
-    rewards of rows, given their uniform numbers, in `_answers`.
+    Subclasses set `spec` and the contexts of the rows, `_known` (rows, d), and return, in
+    `_answers`, the potential rewards of given rows and uniform numbers.
     """
 
     _stream_names: ClassVar[tuple[str, str]] = ("customers", "purchases")
-    """Names of the random streams of rows and of answers"""
+    """Names of the random streams that draw rows and answers"""
     _known: Floats
 
     def _start(self, streams: Streams) -> None:
@@ -247,7 +247,7 @@ class Resampled(ContextualProblem):
         return self._answers(row, self._uniforms.take(count))
 
     def _rows_from(self, uniforms: Floats) -> Ints:
-        """Return row indices of the users that uniform numbers in [0, 1) draw."""
+        """Return indices of the users' rows, drawn by uniform numbers in [0, 1)."""
         return row_of(uniforms, len(self._known))
 
     @abstractmethod
@@ -257,8 +257,8 @@ class Resampled(ContextualProblem):
 class ResampledChoices(Resampled):
     """A resampled problem with answers yes or no: a sale at a price, a click on an item.
 
-    Subclasses also set `_chances`, P(yes) of every row and arm, (n, K), and `_margins`, the reward
-    of a yes to each arm, (K,).
+    Subclasses also set `_chances`, P(yes) of every row and arm, (rows, K), and `_margins`, the
+    reward for a yes to each arm, (K,).
     """
 
     _chances: Floats
@@ -270,20 +270,20 @@ class ResampledChoices(Resampled):
         return Users(context, self._margins * chance, self._margins * yes)
 
     def _contexts_of(self, row: Ints) -> Floats:
-        """Return contexts of the next rounds, whose users are `row` (n, R): (n, R, d)."""
+        """Return contexts (n, R, d) of the next rounds, whose users are the rows `row` (n, R)."""
         return self._known[row]
 
     def _chances_of(self, row: Ints) -> Floats:
-        """Return P(yes) to each arm in the next rounds, whose users are `row` (n, R): (n, R, K)."""
+        """Return P(yes) to each arm in the next rounds, (n, R, K); users are rows `row` (n, R)."""
         return self._chances[row]
 
 
 @dataclass(kw_only=True, eq=False)
 class TidalChoices(ResampledChoices):
-    """Choices whose logits of yes all shift by the same amount in round t, see `Tides`.
+    """Choices whose logits of yes shift equally for all users in a round, as `Tides` defines.
 
     The oracle knows the shift and is exact. With `clock` agents observe the phase of the season:
-    contexts are (x, sin(2 pi t / period), cos(2 pi t / period)) / sqrt(2).
+    contexts in round t are (x, sin(2 pi t / period), cos(2 pi t / period)) / sqrt(2).
     """
 
     season: Sequence[float] | None = None

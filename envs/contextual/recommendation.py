@@ -1,6 +1,6 @@
-"""Recommendation with logistic clicks on fresh slates, and from a file of ratings of yours.
+"""Recommendation with logistic clicks on random slates of items, or from your file of ratings.
 
-Tastes are fitted once to the ratings, with low rank; files are in MovieLens format.
+A low-rank model of tastes is fitted once to the ratings; files are in MovieLens format.
 """
 
 import os
@@ -49,7 +49,7 @@ class Recommendation(ContextualProblem):
         users, some only with users of a certain taste. All data are synthetic.
 
     Action space:
-        `Discrete(n_actions)`: the place on the slate.
+        `Discrete(n_actions)`: the position on the slate.
 
     Observation space:
         `Box`, shape (n_actions, dim): the features phi of every candidate.
@@ -116,17 +116,17 @@ def _unit(x: Floats) -> Floats:
     return x / norms(x)
 
 
-_SEPARATORS = ("::", "\t", ",")  # ratings.dat, u.data, ratings.csv
+_SEPARATORS = ("::", "\t", ",")  # of fields: ratings.dat, u.data, ratings.csv
 _FORMAT_SCALES = {
     ("\t", ()): (1.0, 5.0),  # MovieLens 100K
     (",", ("userId", "movieId", "rating", "timestamp")): (0.5, 5.0),  # 20M and later
 }
-"""Scale of ratings, (lowest, highest), by separator and header"""
+"""Scale of ratings, (lowest, highest), by separator and header of the file"""
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """n ratings of items by users; users and items are numbered by first occurrence in the file."""
+    """Ratings of items by users; users and items are numbered by first occurrence in the file."""
 
     user: Ints
     """Index of the user of each rating, (n,)"""
@@ -149,8 +149,8 @@ def read_ratings(
     the first line has. A first line whose third field is `rating` is a header: of ratings.csv,
     userId,movieId,rating,timestamp.
 
-    The scale of ratings is `low` to `high`, by default that of the file's format; it is never read
-    off the ratings:
+    The scale of ratings is `low` to `high`, by default the one of the file's format; it is never
+    computed from the ratings:
 
     ====================================  =======================================================
     file                                  scale
@@ -207,7 +207,7 @@ def read_ratings(
 def _scale(
     path: str | Path, low: float | None, high: float | None, known: tuple[float, float] | None
 ) -> tuple[float, float]:
-    """Return the scale of ratings, `low` and `high`, or else that `known` of the file's format."""
+    """Return the scale of ratings, `low` and `high`, by default the file format's, `known`."""
     if known:
         low, high = (known[0] if low is None else low, known[1] if high is None else high)
     if low is None or high is None:
@@ -221,7 +221,7 @@ def _scale(
 
 
 def _rating(fields: list[str]) -> float | None:
-    """Return the third of 3 or 4 fields as a number; None if there are others, or no number."""
+    """Return the third of 3 or 4 fields as a number; None if that is impossible."""
     if len(fields) not in (3, 4):
         return None
     try:
@@ -237,8 +237,8 @@ def tastes(ratings: Ratings, rank: int) -> Floats:
         2. take the `rank` leading left singular vectors of that users x items matrix
         3. scale each user's row to norm 1, so that it does not depend on her number of ratings
 
-    Deterministic: a fixed start vector, and the largest entry of each singular vector positive.
-    Raises `InputError` unless rank is below the number of users and of items.
+    It is deterministic: the start vector is fixed, and a singular vector's largest entry is
+    positive. Raises `InputError` unless rank is below the number of users and of items.
     """
     from scipy.sparse import csr_array  # not before: slow to import
     from scipy.sparse.linalg import svds  # not before: slow to import
@@ -263,7 +263,7 @@ def tastes(ratings: Ratings, rank: int) -> Floats:
 
 
 def item_model(ratings: Ratings, tastes: Floats, item: int, ridge: float) -> Floats:
-    """Fit an item's intercept and tastes, (1 + rank,), by ridge regression over its ratings.
+    """Fit an item's intercept and coefficients of tastes, (1 + rank,), by ridge regression.
 
     The intercept is not penalised.
     """
@@ -286,7 +286,7 @@ class Fitted(NamedTuple):
     items: tuple[str, ...]
     """Names of the K items in the file"""
     rmse: float
-    """Root mean square error of the model on the ratings of these items, in stars, in sample"""
+    """Root mean square error, in stars, on the ratings that the model was fitted to"""
     scale: tuple[float, float]
     """Lowest and highest possible rating"""
 
@@ -302,7 +302,7 @@ def _fitted(
     scale_high: float | None,
     ridge: float,
 ) -> Fitted:
-    """Fit the simulator of a file once; `stamp`, its time of change, makes a changed file new."""
+    """Fit the simulator of a file, once for each `stamp`, the time when the file was changed."""
     ratings = read_ratings(path, low=scale_low, high=scale_high)
     low, high = ratings.low, ratings.high
     taste = tastes(ratings, rank)
@@ -329,7 +329,7 @@ def _fitted(
 
 @dataclass(kw_only=True, eq=False)
 class Rated:
-    """Base of problems fitted to a file of ratings: settings of the fit, and facts about it."""
+    """Base of problems fitted to a file of ratings, with settings and properties of the fit."""
 
     path: str | Path | None = None
     rank: int = 5
@@ -340,8 +340,8 @@ class Rated:
     def _fit(self, **n_items: int) -> Fitted:
         """Fit the model of the most rated items.
 
-        `n_items` has one entry, their number, under the name that error messages use. Raises
-        `InputError` for a file that cannot be read, and for invalid settings.
+        The only keyword argument is their number; its name is the one that error messages use.
+        Raises `InputError` for a file that cannot be read, and for invalid settings.
         """
         whole("rank", self.rank, 1, MOST_DIM)
         positive("ridge", self.ridge)
@@ -375,7 +375,7 @@ class Rated:
 
     @property
     def rmse(self) -> float:
-        """Root mean square error of the model on these items' ratings, in stars, in sample."""
+        """Root mean square error, in stars, on the ratings that the model was fitted to."""
         return self._fitted.rmse
 
 
@@ -384,14 +384,14 @@ class RatingsBandit(Rated, ResampledChoices):
     """Recommend one of the K most rated items of a ratings file in MovieLens format.
 
     Description:
-        The file is turned into a simulator once. Users' tastes are the leading singular vectors of
+        A simulator is fitted once to the file. Users' tastes are the leading singular vectors of
         the users x items matrix of ratings minus item means, scaled to norm 1 for each user; an
-        item's ratings are a ridge regression on the tastes of users who rated it. Users are drawn
-        with replacement and like an item with probability (model's rating - low) / (high - low).
-        Rewards come from the model, also where the file has the rating: users did not rate items
-        at random, and the best item is known under the model only, not in the real world. The fit
-        counts as public; certificates protect the simulated users. No file is shipped: licences of
-        ratings mostly forbid it. See `docs/data.md`.
+        item's ratings are predicted by a ridge regression on the tastes of users who rated it.
+        Users are drawn with replacement and like an item with probability (model's rating - low) /
+        (high - low). Rewards come from the model, even if the file has the rating: users did not
+        rate items at random, and the best item is known under the model only, not in the real
+        world. The fit counts as public; certificates protect the simulated users. No file is
+        shipped: licences of ratings mostly forbid it. See `docs/data.md`.
 
     Action space:
         `Discrete(n_actions)`: the item. `env.unwrapped.items[action]` is the file's name for it.
@@ -405,7 +405,7 @@ class RatingsBandit(Rated, ResampledChoices):
     Arguments:
         * `path`: the file: `ratings.csv` (userId,movieId,rating,timestamp), `u.data` (tabs) or
           `ratings.dat` (`::`). Required.
-        * `n_actions`: items. `rank`: features of a taste. `ridge`: penalty of an item's tastes.
+        * `n_actions`: items. `rank`: features of a taste. `ridge`: penalty of coefficients.
         * `low`, `high`: the public scale of ratings. Default: 0.5 to 5 for a `ratings.csv` with
           MovieLens's header, 1 to 5 for `u.data`. Required for other files, such as `ratings.dat`
           (MovieLens 1M: 1 to 5, 10M: 0.5 to 5).

@@ -1,6 +1,6 @@
-"""Recommendation from a log: a model of clicks is fitted once, then frozen.
+"""Recommendation of items, simulated by a model of clicks that is fitted once to a log.
 
-The model is a logit of clicks on items and features. Logs that do not identify it are refused.
+The model is a logit of clicks on items and features; `InputError` is raised if it is unidentified.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,16 +34,16 @@ from dpbandit.offline.logs import one_kind
 from dpbandit.specs import ContextualSpec
 
 _MAX_P_VALUE = 0.05
-"""p-value above which the log does not show that items differ, and is refused"""
+"""p-value of the test that items differ, above which the log is refused"""
 
-WHY_ITEMS = (
+WHY_ITEMS = (  # printed with the diagnostics
     "A log does not record why an item was shown to a person. If items were shown to people who "
     "liked them, for reasons in no column, the rates below are wrong and no diagnostic finds it."
 )
 
 
 class Impressions(NamedTuple):
-    """All items, and the item displayed in each row of a log."""
+    """Public list of all items, and the item displayed in each row of a log."""
 
     items: tuple[str | float, ...]
     item: Ints
@@ -57,23 +57,23 @@ class ClickDiagnostics:
     rows: int
     clicks: int
     impressions: tuple[int, ...]
-    """rows of each item"""
+    """number of rows in which each item was displayed"""
     chi_squared: float
     """Wald statistic of the hypothesis that all items have equal click rates, from a sandwich
     covariance (clustered if `clusters` are given)"""
     freedom: int
     p_value: float
     r_squared: float
-    """largest R2 of regressions of "item j was displayed" on the features"""
+    """largest R2, over items, of a regression of "this item was displayed" on the features"""
     r_squared_p: float
-    """least p-value of the F tests of these regressions, times the number of items"""
+    """smallest p-value of these regressions' F tests, times the number of items (at most 1)"""
     held_out: HeldOut
     outside: Mapping[str, float]
     """share of rows outside the public bounds of each feature, which were clipped"""
     rates: Mapping[str | float, float]
     """fitted click rate of each item, averaged over all people"""
     oracle: float
-    """fitted click rate if each person is shown the best item for her"""
+    """fitted click rate, averaged over all people, if each is shown the best item for her"""
     cautions: tuple[str, ...]
     """sentences of the warnings that were given"""
 
@@ -102,19 +102,19 @@ class ClickDiagnostics:
 
 
 class FrozenClicks(NamedTuple):
-    """A log of clicks with its frozen model."""
+    """Click model of a log, with its contexts and diagnostics."""
 
     context: Floats
     """Contexts of the people of the log, (n, 1 + d)"""
     chances: Floats
-    """P(the person of a row clicks an item), (n, K)"""
+    """P(the person of a row clicks) for each item, (n, K)"""
     diagnostics: ClickDiagnostics
 
 
 def fit_clicks(
     log: Log, yes: Floats, impressions: Impressions, penalty: Floats, *, click: str
 ) -> FrozenClicks:
-    """Fit a logit of clicks `yes` on 1, the features, and each item's difference to the first.
+    """Fit a logit of clicks `yes` on features, with each item's difference to the first item.
 
     Raises:
         InputError: the log does not identify differences between items.
@@ -182,14 +182,14 @@ def fit_clicks(
 
 
 def _names(items: Sequence[str | float], known: Sequence[str]) -> Iterator[str]:
-    """Yield names of the columns of `items`, each item by each known feature."""
+    """Yield names of the design's columns, for each item and each feature in `known`."""
     for item in items:
         yield from (f"item {item}" if name == "1" else f"item {item} x {name}" for name in known)
 
 
 @dataclass(eq=False, repr=False)
 class RecommendationFromLog(ResampledChoices):
-    """Choose items for people from your log; their clicks are fitted once and frozen.
+    """Choose items for people from your log; a model of their clicks is fitted once to it.
 
     Description:
         One row of the log is one item shown to one person, also when she did not click. A logit of
@@ -197,16 +197,16 @@ class RecommendationFromLog(ResampledChoices):
         replacement, who click with the probability of that model. Regret is measured under the
         model, not in the real world. `diagnostics` measures the fit, `print(problem)` explains it;
         a log that does not identify differences between items raises `InputError`. No diagnostic
-        finds items that were shown to people who like them for reasons in no column. A certificate
-        protects one simulated person of one round, never a row of the log.
-        See `docs/howto/shop.md`.
+        detects items that were shown to people who like them for reasons that no column records. A
+        certificate protects one simulated person of one round, never a row of the log. See
+        `docs/howto/shop.md`.
 
     Action space:
-        `Discrete(K)`: `env.unwrapped.items[action]`.
+        `Discrete(K)`: the index of an item, `env.unwrapped.items[action]`.
 
     Observation space:
-        `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), ranges scaled to [-1, 1] and clipped,
-        levels one-hot (0 or 1) against the first; Euclidean norm at most 1.
+        `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), of norm at most 1. Numbers are scaled
+        from their bounds to [-1, 1] and clipped; levels but the first have a column of 0 or 1.
 
     Rewards:
         1 for a click, else 0.
@@ -217,11 +217,11 @@ class RecommendationFromLog(ResampledChoices):
         * `item`, `click`: names of columns: the item shown, and 1 if it was clicked, else 0.
         * `items`: all items that can be shown, a public list. Required.
         * `features`: names of columns and their public bounds: `{"age": (18, 90), "device":
-          ("phone", "desk")}`, or `{}`. Required: a bound read off the log would be data that no
-          certificate covers.
-        * `interactions`: True if each item has its own coefficients of features, else all share
+          ("phone", "desk")}`, or `{}`. Required: a bound computed from the log would be data that
+          no certificate covers.
+        * `interactions`: True if each item has its own coefficients of features, else items share
           them.
-        * `ridge`: penalty of all coefficients but the constant.
+        * `ridge`: L2 penalty of all coefficients but the constant.
         * `clusters`: a column, such as the day, within which errors may be correlated.
         * `sha256`: expected hash of the file `frame`; another file raises `InputError`.
         * `horizon`: rounds. `delay`: rounds until a click is seen; the reward is 0 until then.

@@ -1,4 +1,4 @@
-"""Pricing a limited stock of orange juice, and the fluid bound on what can be earned."""
+"""Pricing a limited stock of orange juice, and the fluid bound on the reward of any policy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ from dpbandit.specs.protocols import arms_in_range, uniform_arms
 
 
 def fluid_bound(margins: Floats, sales: Floats, stock: int, horizon: int, most: float) -> float:
-    """Return F, dollars, min over 0 <= l <= `most` of l c + T E max(0, max_p (margin_p - l) P(p)).
+    """Return an upper bound, in dollars, on the mean total reward of every policy (weak duality).
 
-    By weak duality no policy earns more than F on average. c is `stock`, T `horizon`; `margins`
-    (K,); `sales` (n, K) is P(sale) of n equally likely people; `most` is the largest margin, or the
-    cost of a unit beyond the stock if that is less. The minimum, of a convex piecewise linear
-    function, is found by golden-section search to 1e-9.
+    The bound is the minimum over 0 <= l <= `most` of l stock + T E max(0, max_k (margin_k - l) P_k)
+    where P_k is a person's probability to buy at price k, `sales` (n, K) for n equally likely
+    people, and `most` the largest margin, or the cost of a unit beyond the stock if that is less.
+    Golden-section search finds the minimum of this convex function of l to 1e-9.
     """
 
     def bound(bid: float) -> float:
@@ -57,7 +57,7 @@ Oversold = Literal["refuse", "order"]
 
 @dataclass(frozen=True, kw_only=True)
 class StockSpec(PriceListSpec):
-    """Prices for `stock` units and `horizon` customers; action `closed` = K sells to nobody.
+    """Prices for `stock` units and `horizon` customers; the last action sells to nobody.
 
     Agents do not observe that the stock is sold out: a refused sale earns 0, like a customer who
     does not want to buy. With `oversold="refuse"` the shop refuses customers once all units are
@@ -68,7 +68,7 @@ class StockSpec(PriceListSpec):
     kind: ClassVar[str] = "prices of a limited stock"
     in_hindsight: ClassVar[bool] = True
     stock: int
-    """c, units for sale"""
+    """number of units for sale"""
     oversold: Oversold = "refuse"
     order_cost: float = 2.0
     """additional cost of a unit beyond the stock, dollars"""
@@ -82,17 +82,17 @@ class StockSpec(PriceListSpec):
 
     @property
     def closed(self) -> int:
-        """Index of the action that sells to nobody."""
+        """Index of the action that sells to nobody, K."""
         return self.n_actions
 
     @property
     def carries(self) -> bool:
-        # Whether the shop refuses customers because others bought before
+        # True if the shop refuses customers because others bought before
         return self.oversold == "refuse"
 
     @property
     def largest_bid(self) -> float:
-        """Upper bound of the value of a unit of stock, dollars."""
+        """Upper bound of the marginal value of a unit of stock, dollars."""
         most = float(self.margins.max())
         return min(most, self.order_cost) if self.oversold == "order" else most
 
@@ -116,18 +116,18 @@ class StockPricing(ResampledChoices):
     """Sell a limited stock of orange juice: choose a price for each customer, or close.
 
     Description:
-        The customers and the frozen demand of `dpbandit/OJPricing-v0`, and `stock` cartons for all
-        of them. Regret is measured against F / T a round, F the fluid bound of Gallego and van
-        Ryzin (Management Science, 1994), which no policy can exceed on average: 2,235, 2,980, 4,319
-        and 4,933 dollars for stocks of 1,500, 2,000, 3,000 and 4,000 and T = 10,000. No policy
-        attains the bound; single rounds may have a negative regret.
+        The customers and the demand model of `dpbandit/OJPricing-v0`, with `stock` cartons for all
+        of them. Regret is measured against F / T per round, where F is the fluid bound of Gallego
+        and van Ryzin (Management Science, 1994), which no policy can exceed on average: 2,235,
+        2,980, 4,319 and 4,933 dollars for stocks of 1,500, 2,000, 3,000 and 4,000 and T = 10,000.
+        No policy attains the bound; single rounds may have a negative regret.
 
         A truthful "sold out" is not private at any epsilon, whatever the prices: a customer who is
         refused learns that all units were bought. So with `oversold="refuse"` certificates of all
         agents are "not covered".
 
     Action space:
-        `Discrete(13)`: `env.unwrapped.prices[action]` dollars, 1.19 to 2.29; 12 is closed.
+        `Discrete(13)`: `env.unwrapped.prices[action]` dollars, 1.19 to 2.29; 12 sells to nobody.
 
     Observation space:
         `Box`, shape (3,), as in `dpbandit/OJPricing-v0`. The remaining stock is not observed; an
@@ -139,14 +139,14 @@ class StockPricing(ResampledChoices):
         observe.
 
     Starting state:
-        The first customer, and a full shelf.
+        The first customer, and the full stock.
 
     Episode end:
         Truncation after `horizon` customers, sold out or not.
 
     Arguments:
         * `horizon`: rounds. `stock`: cartons.
-        * `oversold`: a sale beyond the stock is lost ("refuse"), or made at a unit cost that is
+        * `oversold`: a sale beyond the stock is refused ("refuse"), or made at a unit cost that is
           `order_cost` dollars higher ("order").
     """
 
@@ -179,7 +179,7 @@ class StockPricing(ResampledChoices):
 
     @property
     def prices(self) -> Floats:
-        """Price of each action but `closed`, dollars, (12,)."""
+        """Price of each action except the one that closes the shop, dollars, (12,)."""
         return self._demand.prices
 
     def reset(self, streams: Streams) -> None:

@@ -9,12 +9,12 @@ from dpbandit.base import Floats, inside
 from dpbandit.envs.contextual.problems import TidalChoices
 from dpbandit.specs import PriceListSpec
 
-_PRICE_GRID = np.linspace(1.0, 3.0, 11)
-_COST = 0.5
+_PRICE_GRID = np.linspace(1.0, 3.0, 11)  # prices of the actions, dollars
+_COST = 0.5  # unit cost, dollars
 _MEAN_VALUE, _FEATURE_VALUES = 2.0, (0.6, 0.3)
-"""Average price that half of the customers pay, and what a unit of each feature adds, in dollars"""
+"""Customers' mean value of the product, and its increase per unit of each feature, in dollars"""
 _GRID_SIDE = 32
-"""Number of values of each feature; customers are all pairs"""
+"""Number of values of each of two features; customers are all pairs of values"""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -22,10 +22,10 @@ class SyntheticPricing(TidalChoices):
     """Choose one of 11 prices for simulated customers; `slope` sets how fast demand falls.
 
     Description:
-        A customer has two features z in [-1, 1]^2, one of 32 x 32 points of a grid, and values the
-        product at w = 2 + 0.6 z_1 + 0.3 z_2 dollars: at price p she buys with probability
-        1 / (1 + exp(slope (p - w))). With a steep slope a price slightly above w sells nothing, so
-        the best price differs between customers; with a flat one all prices earn about as much.
+        A customer has features z_1, z_2 in [-1, 1], on a grid of 32 x 32 points, and values the
+        product at w = 2 + 0.6 z_1 + 0.3 z_2 dollars: at price p she buys with probability 1 / (1 +
+        exp(slope (p - w))). With a steep slope a price slightly above w sells nothing, so the best
+        price differs between customers; with a flat one all prices earn about as much.
 
     Action space:
         `Discrete(11)`: `env.unwrapped.prices[action]` dollars, 1.00 to 3.00 in steps of 0.20.

@@ -1,12 +1,12 @@
-"""Differences between people of a log: a hierarchical logit by maximum marginal likelihood.
+"""Estimates of how people of a log differ: a hierarchical logit by marginal likelihood.
 
-A row is one offer to one of N people, x its features, q its price on [-1, 1], F = (1, x), and G = F
-or (1,); s is the logistic function::
+A row of the log is one offer at price q, scaled to [-1, 1], to one of N people, with features x.
+The vector F is (1, x), G is F or the constant 1, and s is the logistic function::
 
     P(person i buys) = s(F . a + u_i - exp(G . b + v_i) q),   (u_i, v_i) = L z_i,   z_i ~ N(0, I)
 
 A person's likelihood is an integral over z_i, computed by Gauss-Hermite quadrature with 7 x 7 nodes
-around the mode of her z_i. (a, b, L) maximise the product of all; with L = 0 people are alike.
+around the mode of her z_i. (a, b, L) maximise the product over people; with L = 0 people are alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,41 +20,41 @@ from dpbandit.base import AnyArray, Bools, Floats, InputError, Ints
 from dpbandit.specs import Prior
 
 LEAST_VISITS, LEAST_PEOPLE, PEOPLE_PER_COEFFICIENT = 5, 30, 3
-"""Least median of rows a person; least people, in all and for each coefficient that all share"""
+"""Smallest median of rows per person; smallest number of people, and of people per coefficient"""
 FALSE_ALARM = 0.01
-"""Upper bound of the probability that people who are alike are found to differ, with many people"""
+"""Level of the test that people differ, an upper bound of its error if there are many people"""
 _HINT_P_VALUE = 0.2
-"""p-value below which an error tells how many people would show a difference"""
+"""p-value below which the error message says how many people would be enough for significance"""
 LEAST_SPREAD = 1e-6
-"""Variance added to every coefficient's population variance, so that the law is not singular"""
+"""Variance added to that of every coefficient, so that the population's law is not singular"""
 _MAX_LOG_SLOPE, _MAX_EXPONENT = 10.0, 50.0
-"""Largest logarithm of a price slope, as in `OwnLogitSpec`, and of one of its two factors"""
-_NODES, _MODE_STEPS, _FIT_ROUNDS = 7, 25, 12
+"""Largest logarithm of a price slope, as in `OwnLogitSpec`, and of its factor exp(G.b) or exp(v)"""
+_NODES, _MODE_STEPS, _FIT_ROUNDS = 7, 25, 12  # nodes per axis; largest numbers of steps, rounds
 _STEP_TOLERANCE = 1e-3
-"""Largest step, in standard errors, of the last round of a fit"""
+"""Largest step of a fit's last round, in standard errors"""
 _BLOCK_ENTRIES = 1 << 18
-"""Rows times nodes that are computed at once; changes speed, never values"""
+"""Rows x nodes that are computed at once; changes speed, never values"""
 _FOLD_SHARE, _SEED = 5, 20_221
-"""A fifth of each person's rows is held out; seed of the draw"""
+"""One in five of each person's rows is held out; seed of their draw"""
 
 
 class Offers(NamedTuple):
-    """Rows of a log, sorted by person."""
+    """Offers of a log as arrays, n rows sorted by person."""
 
     F: Floats
-    """Features of the level of the logit, (n, k)"""
+    """Features, with a constant, on which the level of the logit depends, (n, k)"""
     G: Floats
-    """Features of the logarithm of the price slope, (n, h)"""
+    """Features, with a constant, on which the logarithm of the price slope depends, (n, h)"""
     q: Floats
     """Prices scaled to [-1, 1], (n,)"""
     yes: Floats
-    """1 where the offer was bought, else 0, (n,)"""
+    """1 if the offer was accepted, else 0, (n,)"""
     starts: Ints
-    """First row of each person, and n at the end, (N + 1,)"""
+    """Index of each of N people's first row, then the number of rows, (N + 1,)"""
 
     @classmethod
     def of(cls, F: Floats, G: Floats, q: Floats, yes: Floats, person: Ints) -> "Offers":
-        """Sort rows by `person` (n,), whose values are 0, .., N - 1, each at least once."""
+        """Return rows sorted by `person` (n,), whose values are 0, ..., people - 1, all present."""
         order = np.argsort(person, kind="stable")
         starts = np.append(0, np.cumsum(np.bincount(person)))
         return cls(F[order], G[order], q[order], yes[order], starts)
@@ -70,12 +70,12 @@ class Offers(NamedTuple):
         return self.at(chosen, np.append(0, np.cumsum(counts)))
 
     def at(self, chosen: Any, starts: Ints) -> "Offers":
-        """Return the rows that a mask or a slice chooses; `starts` are the new first rows."""
+        """Return the rows of a mask or slice; `starts` are the indices of first rows among them."""
         F, G, q, yes = self.F[chosen], self.G[chosen], self.q[chosen], self.yes[chosen]
         return Offers(F, G, q, yes, starts)
 
     def blocks(self, nodes: int) -> Iterator[tuple[slice, "Offers"]]:
-        """Yield slices of people with their rows, so few at once that arrays stay small."""
+        """Yield slices of people with their rows, so few at a time that arrays stay small."""
         first, N = 0, self.people
         while first < N:
             most = self.starts[first] + max(1, _BLOCK_ENTRIES // nodes)
@@ -87,30 +87,30 @@ class Offers(NamedTuple):
             first = last
 
     def by_person(self, values: Floats) -> Floats:
-        """Sum values of rows (n, ...) by person, (N, ...)."""
+        """Return sums of the rows' values (n, ...) over each person's rows, (N, ...)."""
         return np.asarray(np.add.reduceat(values, self.starts[:-1], axis=0))
 
     def of_rows(self, values: AnyArray) -> Any:
-        """Repeat values of people (N, ...) for each of their rows, (n, ...)."""
+        """Return people's values (N, ...) repeated for each of their rows, (n, ...)."""
         return np.repeat(values, np.diff(self.starts), axis=0)
 
 
 class Nodes(NamedTuple):
-    """Quadrature nodes of each person's integral."""
+    """J quadrature nodes for the integral of each of N people's likelihoods over z."""
 
     z: Floats
-    """Positions of the nodes, (N, J, 2)"""
+    """Values of z at the nodes, (N, J, 2)"""
     log_weight: Floats
     """Logarithm of each node's weight, (N, J)"""
 
 
 def alike(_: Any, offers: Offers) -> Nodes:
-    """Return one node at z = 0 for each person: the model in which people are alike."""
+    """Return a single node at z = 0 for each person, for the model in which people are alike."""
     return Nodes(np.zeros((offers.people, 1, 2)), np.zeros((offers.people, 1)))
 
 
 class Coefficients(NamedTuple):
-    """(a, b, L) in one vector: L is lower triangular and its entries come last, row by row."""
+    """Coefficients (a, b, L) of the model in one vector; last the three entries of triangular L."""
 
     values: Floats
     k: int
@@ -127,12 +127,12 @@ class Coefficients(NamedTuple):
 
     @property
     def root(self) -> Floats:
-        """L, a root of the covariance of (u_i, v_i), (2, 2)."""
+        """Lower triangular root L of the covariance of a person's deviations (u, v), (2, 2)."""
         one, two, three = self.values[-3:]
         return np.array([[one, 0.0], [two, three]])
 
     def logits(self, offers: Offers, z: Floats) -> tuple[Floats, Floats]:
-        """Return logits and price slopes of rows at their people's nodes z (N, J, 2), (n, J)."""
+        """Return logits and price slopes (n, J) of rows at their people's J nodes z, (N, J, 2)."""
         u, v = np.moveaxis(z @ self.root.T, -1, 0)
         shared, personal = (np.exp(np.minimum(x, _MAX_EXPONENT)) for x in (offers.G @ self.b, v))
         steep = np.minimum(shared[:, None] * offers.of_rows(personal), np.exp(_MAX_LOG_SLOPE))
@@ -140,7 +140,7 @@ class Coefficients(NamedTuple):
 
 
 def sales(logits: Floats, yes: Floats) -> tuple[Floats, Floats]:
-    """Return log P(answer) of rows with answers `yes` (n,), and its derivative, both (n, J)."""
+    """Return log P(answer) of rows with answers `yes` (n,), and its derivative in the logit."""
     sign = np.where(yes > 0, 1.0, -1.0)[:, None]
     m = sign * logits
     e = np.exp(-np.abs(m))
@@ -148,7 +148,7 @@ def sales(logits: Floats, yes: Floats) -> tuple[Floats, Floats]:
 
 
 def around_modes(at: Coefficients, offers: Offers) -> Nodes:
-    """Place nodes around the mode of each person's z, scaled by the width of her posterior.
+    """Return nodes around the mode of each person's posterior of z, scaled by its width.
 
     Modes are found by Newton's method with expected information; steps that lower a person's
     posterior are halved.
@@ -188,7 +188,7 @@ def around_modes(at: Coefficients, offers: Offers) -> Nodes:
 
 
 def likelihood(at: Coefficients, offers: Offers, nodes: Nodes) -> tuple[Floats, Floats, Floats]:
-    """Return log likelihoods of people (N,), their scores (N, p) and posteriors of nodes (N, J)."""
+    """Return people's log-likelihoods (N,), scores (N, p) and posterior weights of nodes (N, J)."""
     N, J = nodes.log_weight.shape
     values, scores, posteriors = np.zeros(N), np.zeros((N, len(at.values))), np.zeros((N, J))
     for who, part in offers.blocks(J):
@@ -214,19 +214,19 @@ class Fit(NamedTuple):
 
     at: Coefficients
     value: float
-    """log likelihood, without the penalty"""
+    """log-likelihood, without the penalty"""
     covariance: Floats
-    """covariance of the estimates, (p, p), from the outer product of people's scores"""
+    """covariance of the p estimates, (p, p), from the outer products of people's scores"""
     nodes: Nodes
 
 
 def maximise(
     at: Coefficients, offers: Offers, penalty: Floats, nodes_at: Callable[..., Nodes], free: int
 ) -> Fit:
-    """Maximise the likelihood over the first `free` coefficients, from `at`.
+    """Maximise the likelihood over the first `free` coefficients, starting from `at`.
 
-    Steps are quasi-Newton, in units of standard errors; `nodes_at` places nodes anew each round.
-    `penalty` (p,) is per row, as in `fit_logit`.
+    Rounds of quasi-Newton steps, in units of standard errors; `nodes_at` returns new nodes for each
+    round. `penalty` (p,) is per row, as in `fit_logit`.
     """
     from scipy.optimize import minimize  # not before: slow to import
 
@@ -261,27 +261,27 @@ def maximise(
 
 @dataclass(frozen=True, kw_only=True)
 class Tastes:
-    """Differences between people of a log; exact functions of the log, so not private."""
+    """Estimated differences between people of a log; exact functions of the log, so not private."""
 
     people: int
     visits: float
-    """median of rows a person"""
+    """median number of rows per person"""
     law: Prior
-    """distribution of coefficients (a + (u, 0), b + (v, 0)) in the population"""
+    """distribution of people's coefficients in the population, of level and log price slope"""
     level: tuple[float, float]
-    """standard deviation of u, the logit at the middle price, and its standard error"""
+    """standard deviation of personal effects on the logit at the middle price; its error"""
     slope: tuple[float, float]
-    """standard deviation of v, the logarithm of the price slope, and its standard error"""
+    """standard deviation of personal effects on the logarithm of the price slope; its error"""
     correlation: float
-    """correlation of u and v"""
+    """correlation of the personal effects of `level` and `slope`"""
     ratio: float
-    """twice the log likelihood ratio to the model in which people are alike"""
+    """twice the log-likelihood ratio to the model in which people are alike"""
     p_value: float
-    """upper bound of the p-value of `ratio` if people are alike"""
+    """upper bound of the p-value of `ratio`, for the hypothesis that people are alike"""
     held_out: float
-    """mean log likelihood of a held-out row, given the person's other rows"""
+    """mean log-likelihood of a held-out row, given the person's other rows"""
     alike: float
-    """mean log likelihood of a held-out row under one logit for everybody"""
+    """mean log-likelihood of a held-out row under the same logit for everybody"""
 
     def __str__(self) -> str:
         (u, du), (v, dv) = self.level, self.slope
@@ -296,12 +296,12 @@ class Tastes:
 
 
 def fit_tastes(offers: Offers, start: Floats, penalty: Floats) -> Tastes:
-    """Fit the population from `start` (p - 3,), coefficients (a, b) of one logit for everybody.
+    """Fit the law of people's coefficients, from `start`, those of one logit for everybody.
 
-    Twice the log likelihood ratio of L = 0 is compared with an even mixture of chi-squares of 2 and
-    3 degrees. This bounds the p-value from above, as L L' lies in a convex cone of three dimensions
-    (Perlman, Annals of Mathematical Statistics 1969), if people are many and visits of a person are
-    dependent through her tastes only.
+    Twice the log-likelihood ratio of no differences (L = 0) is compared with an even mixture of
+    chi-squares of 2 and 3 degrees of freedom. This bounds the p-value from above, as L L' lies in a
+    convex cone of dimension 3 (Perlman, Annals of Mathematical Statistics 1969), if there are many
+    people, and visits of a person are dependent only through her tastes.
     """
     k, free = offers.F.shape[1], len(start)
     penalty = np.append(penalty, np.zeros(3))
@@ -341,7 +341,7 @@ def fit_tastes(offers: Offers, start: Floats, penalty: Floats) -> Tastes:
 
 
 def _predicted(fit: Fit, offers: Offers, training: Bools) -> float:
-    """Return the mean log likelihood of held-out rows, given each person's `training` rows."""
+    """Return the mean log-likelihood of held-out rows, given each person's `training` rows."""
     _, _, posteriors = likelihood(fit.at, offers.some(training), fit.nodes)
     chances = []
     for who, part in offers.blocks(posteriors.shape[1]):
@@ -352,11 +352,11 @@ def _predicted(fit: Fit, offers: Offers, training: Bools) -> float:
 
 
 def check_people(person: str, count: Ints, price: Floats, groups: Ints, coefficients: int) -> float:
-    """Return R2 of prices on people; raise `InputError` for too few people or visits.
+    """Return the R2 of prices regressed on people; raise `InputError` for too few people or visits.
 
     Args:
-        person: name of the column of people.
-        count: rows of each person, (N,).
+        person: name of the column of people's ids.
+        count: number of rows of each person, (N,).
         price, groups: price and person of each row, (n,).
         coefficients: number of coefficients that all people share.
     """
@@ -393,7 +393,7 @@ def refuse_alike(person: str, tastes: Tastes) -> None:
 
 
 def _needed_ratio() -> float:
-    """Return the likelihood ratio whose p-value is `FALSE_ALARM`."""
+    """Return the value of `Tastes.ratio` whose p-value is `FALSE_ALARM`."""
     from scipy.optimize import brentq  # not before: slow to import
 
     found: float = brentq(lambda x: (chdtrc(2, x) + chdtrc(3, x)) / 2 - FALSE_ALARM, 1, 50)

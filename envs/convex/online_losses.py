@@ -1,6 +1,6 @@
 """Online convex optimisation with bandit or full feedback, and prices of several goods.
 
-A `Scenario` makes adversaries by name, from the course of their directions and their noise.
+A `Scenario` makes adversaries, given by how their direction changes and by their noise.
 """
 
 from collections.abc import Callable
@@ -64,14 +64,14 @@ Kind: TypeAlias = Literal["iid", "fixed", "switching", "drift", "adaptive", "str
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Factory of adversaries; call it with a loss, an episode's streams and the horizon."""
+    """Factory of adversaries, called with a loss, an episode's streams and the horizon."""
 
     kind: Kind = "iid"
     gap: float = 0.5
-    """share of a datum that follows the direction, in [0, 1]; the rest is noise"""
+    """share of each datum that follows the round's direction, in [0, 1]; the rest is noise"""
     direction: str | int | tuple[float, ...] = "first"
-    """first direction e_1, projected on V and normalised; "first" or 1 for the first unit vector
-    (its opposite for experts, so that the first is best), i = 1, ..., N for the i-th,
+    """direction in round 1, projected on the domain's span, of norm 1; "first" or 1 is the first
+    unit vector (its opposite for experts, so that the first is best), i = 1, ..., dim the i-th,
     "minus-first", "random" (one for each replica), or any vector"""
     size: float = 1.0
     """scale of the data, in (0, 1]; not for experts, predictions and offsets"""
@@ -112,7 +112,7 @@ class Scenario:
         return Oblivious(course, users, R * int(np.prod(loss.datum_shape)))
 
     def _directions(self, loss: Loss, streams: Streams) -> Floats:
-        """Return the first direction e_1 of each replica, (R, N)."""
+        """Return the direction of round 1 in each replica, (R, dim), of norm 1."""
         domain = loss.domain
         if isinstance(self.direction, str | Integral):
             if self.direction == "random":
@@ -130,7 +130,7 @@ class Scenario:
         return np.tile(domain.embedded(seen / length), (len(streams), 1))
 
 
-LOSSES: dict[str, Callable[[Domain], Loss]] = {
+LOSSES: dict[str, Callable[[Domain], Loss]] = {  # argument `loss` -> class
     "linear": Linear,
     "experts": Experts,
     "quadratic": Quadratic,
@@ -145,8 +145,8 @@ LOSSES: dict[str, Callable[[Domain], Loss]] = {
     "ramp": Ramp,
 }
 _DATA_RADIUS = 0.7
-"""Largest distance of the data of "cocop-ball" from the centre, in radii of the ball"""
-INSTANCES: dict[str, dict[str, Any]] = {
+"""Largest distance of the data of instance "cocop-ball" from the centre, in radii of the ball"""
+INSTANCES: dict[str, dict[str, Any]] = {  # argument `instance` -> other arguments
     "p-lin": {"adversary": "fixed"},
     "p-quad": {"loss": "quadratic", "gap": 0.5},
     "p-kink": {"loss": "kink", "adversary": "fixed"},
@@ -192,8 +192,8 @@ class ConvexBandit(ConvexProblem):
     Description:
         In each round a user has a datum z. The agent, which does not know z, chooses a point x of a
         convex domain and suffers the loss f(x; z), f convex in x. The family f, the domain and its
-        constants (L, H, the range of values) are public: `spec.loss`. Regret is measured against
-        the best fixed point in hindsight.
+        constants (Lipschitz constant L, strong convexity H, the range of values) are public:
+        `spec.loss`. Regret is measured against the best fixed point in hindsight.
 
     Action space:
         `Box`, shape (N,), the smallest around the domain. `Problem.step` raises `InputError` for
@@ -206,7 +206,7 @@ class ConvexBandit(ConvexProblem):
         -f(x; z), from minus the highest to minus the lowest value of f (`spec.loss.value_range`).
 
         ================  ==================================================  ==============  =
-        loss              f(x; z), y = x - centre of the domain               L               H
+        loss              f(x; z), y = x - centre, R the domain's radius      L               H
         ================  ==================================================  ==============  =
         linear            <a, y>, norm of a <= 1                              1               0
         experts           <c, x>, c in [0, 1]^N, simplex only                 sqrt(N) / 2     0
@@ -226,8 +226,8 @@ class ConvexBandit(ConvexProblem):
         The first round; random directions are drawn anew.
 
     Arguments:
-        * `loss`: a word of the table, or a `dpbandit.losses.Loss`, which brings its domain. For the
-          absolute, hinge, logistic, ramp and moving kink losses the best fixed point is found
+        * `loss`: a name of the table, or a `dpbandit.losses.Loss`, which has its own domain. For
+          the absolute, hinge, logistic, ramp and moving kink losses the best fixed point is found
           numerically over all stored data, which is slow beyond some 10,000 rounds.
         * `domain`: a name, followed by sizes that differ from the defaults:
           `ball:dim=5:radius=1`; `box` and `l1-ball`, likewise; `simplex:dim=5`, mixtures;
@@ -235,36 +235,36 @@ class ConvexBandit(ConvexProblem):
           `independent-sets:dim=5:rank=1`, choices of at most `rank` items;
           `partition-matroid:groups=3:items=4:take=2`, `take` of the `items` of each group;
           `graphic-matroid:vertices=5` or `spanning-trees`, trees of the complete graph, or of
-          `edges=[a-b,b-c,a-c]`; `base-polytope:marginals=[8,4,2,1]`, orders of these marks;
-          `permutations:dim=5`, orders of 5, ..., 1; `flows:layers=2:width=3`, paths from s to t
-          through one of `width` nodes in each layer, or along `edges=[s-a,a-t,s-t]`;
-          `spectrahedron:order=3`, projectors on a line. Points are mixtures of these. `dim`,
-          `radius` and `rank` may be arguments, too. Or a `dpbandit.domains.Domain`.
+          `edges=[a-b,b-c,a-c]`; `base-polytope:marginals=[8,4,2,1]`, permutations of these numbers;
+          `permutations:dim=5`, permutations of 5, ..., 1; `flows:layers=2:width=3`, paths from s to
+          t through one of `width` nodes in each layer, or along `edges=[s-a,a-t,s-t]`;
+          `spectrahedron:order=3`, projectors on a line. Points are convex combinations of these.
+          `dim`, `radius` and `rank` may be arguments, too. Or a `dpbandit.domains.Domain`.
         * `adversary`: `"iid"`; `"fixed"` (no noise); `"switching"` to a new direction `switches`
           times; `"drift"` around a circle `turns` times; `"adaptive"` towards the mean of all
-          points played; `"strongly-adaptive"` to the point just played (a negative control, which
-          makes the regret of one-point bandit methods linear). Or a function of a loss, streams and
-          the horizon that makes an adversary, see `dpbandit.envs.convex.problems`.
+          points played; `"strongly-adaptive"` to the point of the same round (a negative control,
+          against which one-point bandit methods have linear regret). Or a function of a loss,
+          streams and the horizon that makes an adversary, see `dpbandit.envs.convex.problems`.
         * `gap`, `direction`, `size`: linear and (scaled to the domain or the tilt) other data are
           size (gap e + (1 - gap) v), e the direction of the round, v uniform on the unit sphere of
-          the domain's subspace. e starts as the first unit vector (`"first"`), its opposite
-          (`"minus-first"`), the i-th unit vector (a whole number i, from 1 to the dimension),
+          the domain's subspace. In round 1 e is the first unit vector (`"first"`), its opposite
+          (`"minus-first"`), the i-th unit vector (an integer i, from 1 to the dimension),
           `"random"`, or any vector. Experts' costs are fair coins, with a mean that is `gap` lower
-          for the first (the i-th); a share `gap` of answers follows e, the rest is noise. Ramps
-          lose nothing at y = size R e, and if `gap` < 1 nothing near it.
+          for the first (the i-th); a share `gap` of answers b follows e, the rest is noise. Ramp
+          losses are 0 at y = size R e, if `gap` < 1 also near it.
         * `instance`: one of the reference problems, in place of all of the above but `dim` and
           `radius`: `"p-lin"` <e_1, x>; `"p-quad"` quadratic with gap 0.5; `"p-kink"`; `"p-tilt"`
           `1/2 |x|^2 - 2 x_1`, on the unit ball; `"sqrt-instance"` <e_1, x> / (2 sqrt T);
           `"hypersimplex-3-6"` (-1, -1, -1, 1, 1, 1) / sqrt(6); `"partition-matroid"`, 2 of 4 items
-          in each of 3 groups, half of them good, and `"flows"`, 9 paths through 2 layers of 3
-          nodes, one of them faster: half of a loss is noise; `"experts"` 10 of them, gap 0.2;
-          `"realizable-squared"` squared losses that are all 0 at the same point, 0.9 radius e_1;
-          `"strongly-adaptive"` in one dimension, with offsets 3 T^(-1/3) (at most 3/2) that follow
-          the sign of the agent's exploration; `"realizable-ramp"` max(0, <a, y>) / 2 on the unit
-          ball, y = x - (1/2, 0, ..), a uniform on the sphere: no loss at y = 0; `"cocop-ball"`
-          quadratic with c = 0.4 e_1 + 0.3 v on the unit ball, with the public constant L = 1.7;
-          `"cocol-simplex"` quadratic on the simplex of R^10, c one of its first three corners, with
-          probabilities 0.5, 0.3 and 0.2.
+          in each of 3 groups, half of them better, and `"flows"`, 9 paths through 2 layers of 3
+          nodes, one of them faster, both with losses that are half noise; `"experts"` 10 experts,
+          gap 0.2; `"realizable-squared"` squared losses that are all 0 at the same point, 0.9
+          radius e_1; `"strongly-adaptive"` in one dimension, with offsets 3 T^(-1/3) (at most 3/2)
+          that follow the sign of the agent's exploration; `"realizable-ramp"` max(0, <a, y>) / 2 on
+          the unit ball, y = x - (1/2, 0, ..), a uniform on the sphere: no loss at y = 0;
+          `"cocop-ball"` quadratic with c = 0.4 e_1 + 0.3 v on the unit ball, with the public
+          constant L = 1.7; `"cocol-simplex"` quadratic on the simplex of R^10, c one of its first
+          three corners, with probabilities 0.5, 0.3 and 0.2.
         * `horizon`: rounds. `delay`: rounds until a loss is observed; 0 before.
     """
 
@@ -304,7 +304,7 @@ class ConvexBandit(ConvexProblem):
         return self._adversaries(self.spec.loss, streams, self.horizon)
 
     def _follow(self, instance: str) -> None:
-        """Apply the settings of an instance; raise `InputError` for settings that contradict it."""
+        """Apply an instance's settings; raise `InputError` for arguments that contradict them."""
         one_of("instance", instance, INSTANCES)
         settings = dict(INSTANCES[instance])
         if "size" in settings and settings["size"] is None:
@@ -357,11 +357,11 @@ class ConvexBandit(ConvexProblem):
 
 @dataclass(kw_only=True, eq=False)
 class OnlineConvex(ConvexBandit):
-    """Online convex optimisation with full information: choose a point, learn the loss function.
+    """Online convex optimisation with full information: choose a point, observe the loss function.
 
     Description:
-        `dpbandit/ConvexBandit-v0`, but at the end of a round the agent observes the user's datum z,
-        and with it the whole loss function f(.; z), in place of a number.
+        The problem of `dpbandit/ConvexBandit-v0`, but at the end of a round the agent observes the
+        user's datum z, and so the whole loss function f(.; z), instead of its value.
 
     Action space:
         As in `dpbandit/ConvexBandit-v0`.
@@ -391,12 +391,12 @@ class ConvexPricing(ConvexProblem):
         private; B is public: a dollar more for a good lowers its demand by `own_effect` units and
         raises that of each other good, a substitute, by `cross_effect`. B is symmetric and positive
         definite, so that profit is concave in the prices and its negative a convex loss
-        (`dpbandit.losses.Revenue`) with public constants: H = 2 lambda_min(B), and exact L and
-        range. All customers are synthetic.
+        (`dpbandit.losses.Revenue`) with public constants: strong convexity 2 lambda_min(B), and
+        exact Lipschitz constant and range. All customers are synthetic.
 
         With the defaults (3 goods at 1 to 2 dollars, unit cost 0.40) the best fixed prices are
         about 1.63, 1.68 and 1.73 dollars and earn 3.92 a round; the list price, 1.50, earns 3.84,
-        and uniform prices 3.59.
+        and uniformly random prices 3.59.
 
     Action space:
         `Box`, shape (goods,): dollars above or below the list price, which is the middle of
@@ -411,17 +411,17 @@ class ConvexPricing(ConvexProblem):
 
     Arguments:
         * `goods`, from 1 to 12. `low`, `high`: the range of every price. `unit_cost`: below `low`.
-        * `demand`: units of the first good at price 0 for the mean customer; that of the last is
-          larger by the factor 1 + `variety`, the others are evenly spaced.
-        * `spread`: customers' a lie within mean (1 +- spread). `common`: the share of the
-          deviation that all goods have in common, the rest is independent; both uniform.
+        * `demand`: units of the first good that the average customer buys at price 0; the last
+          good's are larger by the factor 1 + `variety`, the others' are evenly spaced.
+        * `spread`: customers' demands a lie within mean (1 +- spread). `common`: the share of the
+          deviation that all goods have in common, the rest is independent; both are uniform.
         * `own_effect`, `cross_effect` >= 0: units per dollar. Needs own_effect > (goods - 1)
           cross_effect, and demand that stays positive at all prices for all customers.
         * `feedback`: the agent observes the profit (`"value"`) or a (`"datum"`).
         * `retention`: retention period, in customers: a customer's data are protected until that
-          many more have come. None: for ever. It only sets `spec.retention`: `wdp-cocop` and
-          `wdp-cocol` with window=None use it, and reject a shorter window; all other agents protect
-          for ever, or not at all.
+          many more have come. None: for ever. It only sets `spec.retention`, which the agents
+          `wdp-cocop` and `wdp-cocol` use if window=None, and they reject a shorter window; all
+          other agents protect for ever, or not at all.
         * `horizon`: rounds. `delay`: rounds until a profit (or a) is observed; 0 before.
     """
 
@@ -479,7 +479,7 @@ class ConvexPricing(ConvexProblem):
 
 
 class _Customers:
-    """Demands mean_i (1 + spread (common w_0 + (1 - common) w_i)), w uniform on [-1, 1]."""
+    """Law of demands mean_i (1 + spread (common w_0 + (1 - common) w_i)), w uniform on [-1, 1]."""
 
     def __init__(self, streams: Streams, mean: Floats, spread: float, common: float) -> None:
         self._mean, self._spread, self._common = mean, spread, common

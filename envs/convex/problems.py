@@ -1,6 +1,6 @@
 """Base class of convex problems, and adversaries that choose their losses.
 
-An adversary is called once a round with the actions, and returns the data of the losses::
+An adversary is called once per round with the actions, and returns the losses' data::
 
     datum = adversary(action)                              (R, N) -> (R, *datum_shape)
 
@@ -9,8 +9,8 @@ An adversary is called once a round with the actions, and returns the data of th
   strongly adaptive    uses x_t, too. One-point bandit methods have linear regret against these
                        adversaries, which are negative controls.
 
-A `Course` gives the direction of the round, a unit vector e_t of V; a `Law` draws users' data given
-e_t, with noise. `Corners` are users whose datum is a unit vector: each chooses one of N things.
+A `Course` returns the direction of round t, a unit vector e_t in the domain's span; a `Law` draws
+users' data given e_t, with noise. The datum of users of `Corners` is a coordinate vector.
 """
 
 from abc import ABC, abstractmethod
@@ -39,11 +39,11 @@ from dpbandit.losses.predictions import Hinge, Logistic, Prediction, Ramp
 from dpbandit.specs import ConvexSpec, Step
 
 Law: TypeAlias = Callable[[Floats], Floats]
-"""Function of directions (n, R, N) that draws data of n rounds, `(n, R, *datum_shape)`"""
+"""Function that draws data of n rounds, `(n, R, *datum_shape)`, given directions e_t (n, R, N)"""
 
 
 def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
-    """Return the law of users' data for a family of losses."""
+    """Return the law of users' data for the family of `loss`."""
     if isinstance(loss, Experts):
         return partial(_costs, min(gap, 0.5), streams.uniforms("users", loss.domain.dim))
     if isinstance(loss, Ramp):
@@ -61,13 +61,13 @@ def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
 
 
 def sphere(domain: Domain, normals: Floats) -> Floats:
-    """Map normals (..., k), overwritten, to uniform points on the unit sphere of V, (..., N)."""
+    """Map normals, overwritten, to uniform points (..., N) on the domain's unit sphere."""
     normals /= norms(normals)
     return domain.embedded(normals)
 
 
 class Mixture:
-    """Law of data origin + size (gap e_t + (1 - gap) v_t), v_t uniform on the unit sphere of V."""
+    """Law of data origin + size (gap e_t + (1 - gap) v_t), e_t the direction, v_t uniform noise."""
 
     def __init__(self, loss: Loss, streams: Streams, gap: float, size: float) -> None:
         domain = loss.domain
@@ -84,7 +84,7 @@ class Mixture:
         self._normals = streams.normals("users", domain.affine_dim)
 
     def __call__(self, directions: Floats) -> Floats:
-        """Draw data of the next n rounds, given directions (n, R, N)."""
+        """Draw data of the next n rounds, given their directions (n, R, N)."""
         constant = directions.strides[0] == 0
         data: Floats = self._size * self._gap * (directions[:1] if constant else directions)
         if self._origin is not None:
@@ -103,14 +103,14 @@ class Mixture:
 
 
 def _costs(gap: float, uniforms: Draws, directions: Floats) -> Floats:
-    """Draw experts' costs: 1 with probability 1/2, 1/2 - gap for the expert where e_t is least."""
+    """Draw costs 0 or 1 of mean 1/2, or 1/2 - gap for the expert of the direction's least entry."""
     best = directions.argmin(axis=-1)[..., None]
     chance = 0.5 - gap * (rows(directions.shape[-1]) == best)
     return 1.0 * (uniforms.take(len(directions)) < chance)
 
 
 class _Answers:
-    """Law of users with features v uniform on the sphere of V and noisy answers to <v, e_t>.
+    """Law of users with features v, uniform on the unit sphere, and noisy answers to <v, e_t>.
 
     Labels (hinge, logistic) are the sign of <v, e_t>, flipped with probability (1 - gap) / 2;
     other answers are bound (gap <v, e_t> + (1 - gap) w) with w uniform on [-1, 1].
@@ -136,10 +136,10 @@ class _Answers:
 def _satisfiable(
     loss: Ramp, gap: float, size: float, normals: Draws, uniforms: Draws, directions: Floats
 ) -> Floats:
-    """Draw users of ramp losses that are all 0 at x* = centre + size R e_t.
+    """Draw users of ramp losses that are all 0 at x* = centre + size R e_t, R the bound of answers.
 
-    Features v are uniform on the sphere of V, answers <v, x* - centre> + (1 - gap) R w, w uniform
-    on [0, 1], clipped to R.
+    Features v are uniform on the unit sphere of the domain's span, answers are <v, x* - centre> +
+    (1 - gap) R w, w uniform on [0, 1], clipped to R; e_t is the round's direction.
     """
     count, R = len(directions), loss.bound
     features = sphere(loss.domain, normals.take(count))
@@ -154,18 +154,18 @@ def _signs(gap: float, uniforms: Draws, directions: Floats) -> Floats:
 
 
 Adversary: TypeAlias = Callable[[Floats], Floats]
-"""Function of a round's actions (R, N) that returns the round's data `(R, *datum_shape)`"""
+"""Function that returns a round's data, `(R, *datum_shape)`, given its actions (R, N)"""
 
 _VALUES_AHEAD = 1 << 15
-"""Numbers drawn at once, for all replicas; changes speed, never values"""
+"""Number of values drawn at once, for all replicas; changes speed, never values"""
 
 Course: TypeAlias = Callable[[int, int], Floats]
-"""Function of (first, count) that returns the fixed directions of rounds first, ..., first + count
-- 1, unit vectors of V, (count, R, N)"""
+"""Function of (first, count) that returns directions of `count` rounds from round `first` on,
+unit vectors in the domain's span, (count, R, N)"""
 
 
 class Oblivious:
-    """Adversary that draws blocks of data ahead and ignores actions; a round costs a look-up."""
+    """Adversary that draws blocks of data ahead and ignores actions."""
 
     def __init__(self, course: Course, law: Law, values: int) -> None:
         self._course, self._law = course, law
@@ -194,9 +194,9 @@ def _repeated(datum: Floats, action: Floats) -> Floats:
 
 
 class Adaptive:
-    """Adversary whose e_t points from the centre to the mean of x_1..x_{t-1}, so losses rise there.
+    """Adversary whose direction points to the mean of earlier points, to raise losses there.
 
-    With `strongly` e_t points to x_t itself. e_1, and any direction of length 0, is `first`.
+    With `strongly` it points to this round's point; in round 1, or at length 0, it is `first`.
     """
 
     def __init__(self, domain: Domain, first: Floats, law: Law, *, strongly: bool) -> None:
@@ -215,13 +215,13 @@ class Adaptive:
 
 
 class OffsetGuesser:
-    """Adversary that sets the offset of `OffsetQuadratic` to the sign of the agent's exploration.
+    """Adversary that sets the offset of `OffsetQuadratic` to a guess of the exploration's sign.
 
-    The sign u is guessed from released points x = w + beta u, w in the domain shrunk by beta. If x
-    is outside the shrunken domain, or exactly beta inside its edge, u is certain; elsewhere
-    x_t - x_{t-1} jumps by 2 beta when u flips, while w moves much less. With `strongly` the offset
-    is the guess of this round, which biases one-point estimates; else that of the round before,
-    which is harmless.
+    The agent plays x = w + beta u, u = 1 or -1, where w is in the domain shrunk by beta. If x is
+    outside the shrunken domain, or exactly beta inside its boundary, u is certain; elsewhere x
+    jumps by 2 beta when u flips, while w changes much less. With `strongly` the offset is the guess
+    in this round, which biases one-point estimates; else the guess in the round before, which is
+    harmless.
     """
 
     def __init__(self, loss: OffsetQuadratic, replicas: int, *, strongly: bool) -> None:
@@ -232,7 +232,7 @@ class OffsetGuesser:
         self._guess = np.ones(replicas)
 
     def __call__(self, action: Floats) -> Floats:
-        """Return the guessed signs of u, (R, 1)."""
+        """Return the guessed signs of the exploration, (R, 1)."""
         move, y = action[:, 0] - self._before, action[:, 0] - self._centre
         sign = np.where(np.abs(move) > self._beta, np.sign(move), self._guess)
         sign = np.where(np.abs(y) > self._edge + 1e-9, np.sign(y), sign)
@@ -244,7 +244,7 @@ class OffsetGuesser:
 
 
 def constantly(direction: Floats) -> Course:
-    """Return a course with the same direction in every round."""
+    """Return a course with the same `direction`, (R, N), in every round."""
     return partial(_constantly, direction)
 
 
@@ -253,7 +253,7 @@ def _constantly(direction: Floats, first: int, count: int) -> Floats:
 
 
 class Switching:
-    """Course that switches at evenly spaced rounds to directions uniform on the sphere of V."""
+    """Course that switches at evenly spaced rounds to directions uniform in the domain's span."""
 
     def __init__(
         self, domain: Domain, direction: Floats, streams: Streams, horizon: int, switches: int
@@ -263,14 +263,14 @@ class Switching:
         self._horizon = horizon
 
     def __call__(self, first: int, count: int) -> Floats:
-        """Return directions of rounds first, ..., first + count - 1, (count, R, N)."""
+        """Return the directions of `count` rounds from round `first` on, (count, R, N)."""
         segments = len(self._directions)
         segment = (first + rows(count)) * segments // self._horizon
         return self._directions[np.minimum(segment, segments - 1)]
 
 
 class Drifting:
-    """Course around a random circle in V, travelled `turns` times in `horizon` rounds."""
+    """Course around a random circle in the domain's span, `turns` times in `horizon` rounds."""
 
     def __init__(
         self, domain: Domain, direction: Floats, streams: Streams, horizon: int, turns: float
@@ -283,16 +283,16 @@ class Drifting:
         self._pair, self._pace = (direction, other), 2 * np.pi * turns / horizon
 
     def __call__(self, first: int, count: int) -> Floats:
-        """Return cos e + sin e' for rounds first, ..., first + count - 1, (count, R, N)."""
+        """Return the directions of `count` rounds from round `first` on, (count, R, N)."""
         angle = (self._pace * (first + rows(count)))[:, None, None]
         return np.cos(angle) * self._pair[0] + np.sin(angle) * self._pair[1]
 
 
 @dataclass(frozen=True)
 class Corners:
-    """Factory of adversaries whose data are unit vectors e_i, independent, with given chances.
+    """Factory of adversaries whose data are independent, random coordinate vectors.
 
-    For losses on a simplex whose datum is a point of the simplex, such as `Quadratic`.
+    They fit losses on a simplex whose datum is a point of the simplex, such as `Quadratic`.
     """
 
     chances: tuple[float, ...]
@@ -317,25 +317,25 @@ class Corners:
 
 
 def _corners(upto: Floats, dim: int, uniforms: Draws, directions: Floats) -> Floats:
-    """Draw unit vectors of R^N by inverting the distribution function with inner steps `upto`."""
+    """Draw coordinate vectors, given cumulative probabilities `upto` of all but the last one."""
     chosen = np.searchsorted(upto, uniforms.take(len(directions)), side="right")
     return np.eye(dim)[chosen]
 
 
 _EXACT_TOLERANCE = 1e-9
-"""Largest distance of a point from the domain, over R, where membership is exact to rounding"""
+"""Largest distance of a point from a domain with exact membership, in units of its outer radius"""
 _NUMERICAL_TOLERANCE = 1e-6
-"""Largest distance over R where points come from Frank-Wolfe and membership is numerical"""
+"""Largest distance from a domain with numerical membership (Frank-Wolfe), in units of its radius"""
 
 
 class ConvexProblem(ABC):
     """A `Problem` with a convex loss; subclasses set `spec` and make an adversary in `_start`.
 
-    Every round tests membership of all replicas' points at once: a point outside the domain raises
-    `InputError` and is not projected, as the loss's constants do not hold there. Points of the ball
-    of radius r around the centre skip the full test, which saves time.
+    In every round the points of all replicas are tested: a point outside the domain raises
+    `InputError` and is not projected, as the loss's constants do not hold there. Points of the
+    inner ball around the centre skip the full test, which saves time.
 
-    The sum of `Step.regret` is the sum of the losses; `hindsight` is minus the comparator's.
+    `Step.regret` sums to the total loss; `hindsight` is minus the best fixed point's total loss.
     """
 
     spec: ConvexSpec
@@ -381,7 +381,7 @@ class ConvexProblem(ABC):
         return Step(reward, expected, oracle, regret, datum)
 
     def _against(self, datum: Floats, suffered: Floats) -> tuple[Floats, Floats]:
-        """Return the comparator's reward of the round, and the round's regret, both (R,)."""
+        """Return the comparator's reward and the regret in this round, both (R,)."""
         self._comparator.add(datum)
         self._best = None
         return self._oracle, suffered

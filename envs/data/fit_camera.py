@@ -1,23 +1,24 @@
-"""Check `camera_population.json` against the answers it was made of, and fit it again::
+"""Check `camera_population.json` against the answers it was fitted to, and fit it again::
 
-    python envs/data/fit_camera.py camera.RData           # the data, and one logit for everybody
-    python envs/data/fit_camera.py camera.RData --refit   # the population, too: a minute
+    python envs/data/fit_camera.py camera.RData           # check the data, fit one logit to all
+    python envs/data/fit_camera.py camera.RData --refit   # the population, too (a minute)
 
-Exits with 1 if the data are others, or if an estimate is further from the frozen one than 3
-posterior standard deviations. Nothing here runs when dpbandit does, and nothing is written.
+Exits with 1 if the data differ, or if an estimate is further than 3 posterior standard deviations
+from the stored one. dpbandit does not use this program, and it writes no file.
 
 The answers are the data set `camera` of the R package bayesm 3.1-5 (GPL-2 or later), which is not
-part of dpbandit. R is not needed, but a download is, of Debian's package (or of CRAN's), and the
-Python package rdata reads the file in it::
+part of dpbandit. R is not needed: download Debian's package (or CRAN's), and the Python package
+rdata reads its file::
 
     apt-get download r-cran-bayesm && dpkg-deb -x r-cran-bayesm_*.deb bayesm
     find bayesm -name camera.RData
     pip install rdata
 
-The estimator is Metropolis within Gibbs: of 332 people theta_i ~ N(m, C) in R^10, utility
-theta_1..9 . x - exp(theta_10) price, none 0, logit errors; random walks of theta_i with covariance
-s_i^2 (H_i + C^-1)^-1, all tuned while burning in only; m | . normal, prior N(0, 100 I); C | .
-inverse Wishart, prior of 13 degrees and scale 13 diag(1, ..., 1, 0.25).
+The estimator is Metropolis within Gibbs. Person i of 332 has theta_i ~ N(m, C) in R^10 and utility
+theta_1..9 . x - exp(theta_10) price + logit error for attributes x, 0 for none. Proposals for
+theta_i have covariance s_i^2 (H_i + C^-1)^-1, H_i her information, tuned only while burning in.
+Given theta, m is normal, prior N(0, 100 I), and C inverse Wishart, prior of 13 degrees and scale 13
+diag(1, ..., 1, 0.25).
 """
 
 import hashlib
@@ -35,13 +36,13 @@ from scipy.stats import invwishart
 Array = NDArray[np.float64]
 
 POPULATION = json.loads(Path(__file__).with_name("camera_population.json").read_text())
-PEOPLE, TASKS, D = 332, 16, 10
-SWEEPS, BURN_IN, THIN, CHAINS = 16_000, 4_000, 10, 2
-ACCEPTANCE = 0.28  # share of accepted proposals at which the step sizes are tuned to
+PEOPLE, TASKS, D = 332, 16, 10  # of the survey; number of coefficients of a person
+SWEEPS, BURN_IN, THIN, CHAINS = 16_000, 4_000, 10, 2  # of the Markov chains
+ACCEPTANCE = 0.28  # share of accepted proposals to which the step sizes are tuned
 
 
 def load(path: str) -> tuple[Array, NDArray[np.int64]]:
-    """Read displayed cameras, (332, 16, 5, 10), the fifth "none", and choices, (332, 16)."""
+    """Read the cameras of each person and task, (332, 16, 5, 10), with "none" last, and choices."""
     people: Any = import_module("rdata").read_rda(path)["camera"]
     displayed = np.array([np.asarray(one["X"], float).reshape(TASKS, 5, D) for one in people])
     chosen = np.array([np.asarray(one["y"], int) - 1 for one in people])
@@ -52,7 +53,7 @@ def load(path: str) -> tuple[Array, NDArray[np.int64]]:
 
 
 def pooled(displayed: Array, chosen: NDArray[np.int64]) -> tuple[Array, float]:
-    """Fit one logit for everybody by Newton's method; return it and the log-likelihood a task."""
+    """Fit one logit to all people; return coefficients and mean log-likelihood per choice task."""
     J, D = displayed.shape[2:]
     x, theta = displayed.reshape(-1, J, D), np.zeros(D)
     taken = x[np.arange(len(x)), chosen.ravel()]
@@ -65,12 +66,12 @@ def pooled(displayed: Array, chosen: NDArray[np.int64]) -> tuple[Array, float]:
 
 
 def part_worths(theta: Array) -> Array:
-    """Replace the last entry of theta, theta_10, by the price coefficient -exp(theta_10)."""
+    """Replace the last entry of theta, log price sensitivity, by the price coefficient -exp(.)."""
     return np.concatenate([theta[..., :-1], -np.exp(theta[..., -1:])], axis=-1)
 
 
 def chain(displayed: Array, chosen: NDArray[np.int64], seed: int) -> tuple[Array, Array]:
-    """Run one Markov chain; return thinned draws of m, (n, d), and of C, (n, d, d)."""
+    """Run one Markov chain; return thinned draws of mean (n, d) and covariance of theta."""
     rng = np.random.default_rng(seed)
     person, task = np.indices(chosen.shape)
     N, tasks, J, D = displayed.shape
@@ -118,7 +119,7 @@ def chain(displayed: Array, chosen: NDArray[np.int64], seed: int) -> tuple[Array
 
 
 def agree(chains: list[tuple[Array, Array]], estimates: dict[str, Any]) -> bool:
-    """Print fresh and frozen means and standard deviations; True if both agree."""
+    """Print fresh and stored means and standard deviations; return True if both agree."""
     m = np.concatenate([one for one, _ in chains])
     sd = np.sqrt(np.diagonal(np.concatenate([one for _, one in chains]), axis1=1, axis2=2))
     found = (("mean", m.mean(axis=0)), ("sd", sd.mean(axis=0)))
@@ -130,7 +131,7 @@ def agree(chains: list[tuple[Array, Array]], estimates: dict[str, Any]) -> bool:
 
 
 def compare(name: str, found: Array, frozen: Array, posterior_sd: Array) -> bool:
-    """Print fresh and frozen values; True if all agree within 3 posterior standard deviations."""
+    """Print fresh and stored values; return True if all agree within 3 posterior stddevs."""
     z = (found - frozen) / posterior_sd
     print(f"{name:>8}  now {np.round(found, 2)}")
     print(f"{'':>8}  frozen {frozen}, off by at most {np.abs(z).max():.1f} posterior sd")
@@ -138,7 +139,7 @@ def compare(name: str, found: Array, frozen: Array, posterior_sd: Array) -> bool
 
 
 def main(*words: str) -> None:
-    """Check the data, refit with `--refit`, and exit with 1 where numbers disagree."""
+    """Check the data, refit with `--refit`, and exit with 1 if numbers disagree."""
     paths = [word for word in words if word != "--refit"]
     if len(paths) != 1:
         sys.exit(__doc__)

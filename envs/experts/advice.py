@@ -1,22 +1,22 @@
-"""Prediction with expert advice: follow one of d experts, then observe the losses of all.
+"""Prediction with expert advice: follow one of d experts, then observe all their losses.
 
-An adversary is called once a round::
+An adversary is called once per round::
 
-    losses = adversary(action)               (R,) -> (R, d), or (1, d) where all replicas share them
+    losses = adversary(action)               (R,) -> (R, d), or (1, d) if all replicas share them
 
 The adversaries here are oblivious: they draw blocks of a table ahead and ignore actions. The regret
-bounds of the realizable regime need this, as agents hide the expert they follow; privacy holds
-against adaptive adversaries, too.
+bounds of the realizable regime need this, as losses must not depend on the expert followed; privacy
+holds against adaptive adversaries, too.
 
 Tables of losses, fixed in advance::
 
     table       loss of expert i in round t
     Coins       1 with probability p_i (or uniform on [0, 2 p_i]), independent over rounds
     Switching   as Coins, but the expert with the smallest p changes a few times
-    Halving     in stage s all but d / 2^s experts lose 1; each stage halves the set without loss
+    Halving     in stage s all but d / 2^s experts lose 1: each stage halves the set without loss
     Tail        0 for everybody, and in the last k rounds 1 for all experts but one
     FixedRows   row t of an array
-    Policies    rankers of recommended items: 1 if the user's click is not the ranker's first item
+    Policies    experts rank items for a user: 1 if she does not click on the expert's first item
 
 Numbers come from one stream for each replica, or from NumPy's default generator with a public
 seed where all replicas share a table. Rounds are made block by block; the size of a block never
@@ -58,27 +58,27 @@ from dpbandit.offline.tables import matrix_at
 from dpbandit.specs import ExpertsSpec, Step
 
 Adversary: TypeAlias = Callable[[Ints], Floats]
-"""Function of a round's actions (R,) that returns the round's losses (R, d) or (1, d)"""
+"""Function that returns a round's losses, (R, d) or (1, d), given its actions (R,)"""
 
 _VALUES_AHEAD = 1 << 17
-"""Losses drawn at once, for all replicas; changes speed and memory, never values"""
+"""Number of losses drawn at once, for all replicas; changes speed and memory, never values"""
 
 
 class Table(Protocol):
-    """Losses fixed in advance, for each replica (R = replicas) or one for all of them (R = 1)."""
+    """Losses fixed in advance, one table for each replica or one for all (then R = 1)."""
 
     @property
     def values(self) -> int:
-        """Count of numbers that one round of all replicas takes."""
+        """Number of random numbers or losses that one round of all replicas takes."""
         ...
 
     def __call__(self, first: int, count: int) -> Floats:
-        """Return losses in [0, 1] of rounds first, ..., first + count - 1, (count, R, d)."""
+        """Return losses in [0, 1] of `count` rounds from round `first` on, (count, R, d)."""
         ...
 
 
 class Oblivious:
-    """Adversary that reads a table block by block; a round costs a look-up."""
+    """Adversary that reads losses from a table, block by block, and ignores actions."""
 
     def __init__(self, table: Table) -> None:
         self._table, self._ahead = table, max(1, _VALUES_AHEAD // table.values)
@@ -145,13 +145,13 @@ class ExpertsProblem(ABC):
 
 
 class TableStreams:
-    """Random numbers of one table for each replica, or of one table that all replicas share.
+    """Random streams for one table of losses per replica, or for one that all replicas share.
 
     Args:
         streams: streams of the replicas.
-        shared_seed: None: each replica has its own table. Else all share one, whose losses, or
-            their order, come from `numpy.random.default_rng(shared_seed)`, and other numbers from
-            generators derived from this seed.
+        shared_seed: if None, each replica has its own table. Else all share one, whose losses, or
+            their permutation, come from `numpy.random.default_rng(shared_seed)`, and other numbers
+            from generators derived from this seed.
     """
 
     def __init__(self, streams: Streams, shared_seed: int | None = None) -> None:
@@ -160,17 +160,17 @@ class TableStreams:
 
     @property
     def world(self) -> "TableStreams":
-        """Random numbers of the world, which decide the good experts."""
+        """Random streams of parameters, such as which experts are good, not of users."""
         return TableStreams(self._streams.world, self._seed)
 
     def uniforms(self, name: str, *shape: int) -> Draws:
-        """Return uniforms on [0, 1), of which `take` draws `(count, replicas, *shape)`."""
+        """Return a stream of uniforms on [0, 1); `take(n)` draws `(n, replicas, *shape)`."""
         if self._seed is None:
             return self._streams.uniforms(name, *shape)
         return Draws([_generator(self._seed, name)], shape, "random", ())
 
     def normals(self, name: str, *shape: int) -> Draws:
-        """Return standard normals, of which `take` draws `(count, replicas, *shape)`."""
+        """Return a stream of standard normals; `take(n)` draws `(n, replicas, *shape)`."""
         if self._seed is None:
             return self._streams.normals(name, *shape)
         return Draws([_generator(self._seed, name)], shape, "standard_normal", ())
@@ -187,7 +187,7 @@ def _generator(seed: int, name: str) -> np.random.Generator:
 
 
 class Coins:
-    """Independent losses with means (replicas or 1, d): 0 or 1, or uniform on [0, 2 mean]."""
+    """Independent losses with given means: 0 or 1, or, with `fractions`, uniform on [0, 2 mean]."""
 
     def __init__(self, streams: TableStreams, means: Floats, *, fractions: bool = False) -> None:
         self._means, self._fractions = means, fractions
@@ -199,9 +199,9 @@ class Coins:
 
 
 class Switching:
-    """Coins whose best expert changes `switches` times, at evenly spaced rounds.
+    """Losses 0 or 1 whose best expert changes `switches` times, at evenly spaced rounds.
 
-    The first one is uniform, each later one uniform among the others.
+    The first best expert is drawn uniformly, each later one uniformly among the others.
     """
 
     def __init__(
@@ -225,10 +225,10 @@ class Switching:
 
 
 class Halving:
-    """Losses in log2(d) stages: in stage s the first d / 2^s experts of a random order lose 0.
+    """Losses in stages: in stage s the first d / 2^s of d experts, randomly ordered, have loss 0.
 
-    Others lose 1. Stages have floor(T / log2 d) rounds, the last one has the rest; d is a power
-    of 2.
+    The others have loss 1. There are log2 d stages of floor(T / log2 d) rounds; the last has the
+    remaining rounds, too. d is a power of 2.
     """
 
     def __init__(self, streams: TableStreams, n: int, *, horizon: int) -> None:
@@ -245,7 +245,7 @@ class Halving:
 
 
 class Tail:
-    """Losses 0 for T - k rounds, then 1 for k rounds, except for one uniformly drawn expert."""
+    """Losses 0, and 1 in the last `tail` rounds, except for one uniformly drawn expert."""
 
     def __init__(self, streams: TableStreams, n: int, *, horizon: int, tail: int) -> None:
         good = (streams.world.uniforms("good expert").take(1)[0] * n).astype(np.int64)
@@ -281,17 +281,17 @@ _SLATE = 5
 
 
 class Policies:
-    """Losses of experts that rank a slate: 1 if the ranker's first item is not the user's click.
+    """Losses of experts that rank items for users: 1 if a user does not click on the first item.
 
-    An episode has a catalogue of 200 unit vectors v_i in R^4 and weights theta of their features::
+    An episode has 200 items, unit vectors v_i in R^4, and weights theta of the features::
 
         phi = (v_i, u * v_i)                                                  in R^8
 
     for a user with tastes u, uniform on the sphere of radius 2. A user sees 5 items of the
     catalogue and clicks on the one with the largest phi . theta, or, with probability `whims`, on
-    any of the five. Policy i ranks by theta + s_i g_i, g_i uniform on the unit sphere. One policy
-    has s = 0 and ranks the favourite first; the others have s from 0.2 to 3, in random order. A
-    policy that guesses loses 4/5 on average.
+    any of the five. Policy i ranks by phi . (theta + s_i g_i), g_i uniform on the unit sphere. One
+    policy has s_i = 0 and ranks the user's favourite first; the others have errors s_i from 0.2 to
+    3, in random order. A policy that ranks at random has a mean loss of 4/5.
     """
 
     def __init__(self, streams: TableStreams, n: int, *, whims: float) -> None:
@@ -324,7 +324,7 @@ def _unit(x: Floats) -> Floats:
     return x / norms(x)
 
 
-LOSS_KINDS = (
+LOSS_KINDS = (  # values of the argument `kind`
     "bernoulli",
     "small-loss",
     "halving",
@@ -335,41 +335,41 @@ LOSS_KINDS = (
     "table",
 )
 _DEFAULT_EXPERTS = 16
-"""Default number of experts"""
+"""Number of experts if neither `n_actions` nor the kind of losses says it"""
 
 
 @dataclass(kw_only=True, eq=False)
 class Experts(ExpertsProblem):
-    """Follow one of d experts each round, then learn the losses of all, in [0, 1].
+    """Follow one of d experts each round, then observe the losses of all, in [0, 1].
 
     Description:
         In each round a user has a loss for every expert. The agent follows one expert, suffers its
         loss and then observes all d losses: full information. A user's datum is her whole loss
         vector. Regret is measured against the best expert in hindsight, whose total loss is L*.
-        The realizable regime is L* = 0: some expert never errs, and the regret due to privacy does
-        not grow with the rounds.
+        The realizable regime is L* = 0: some expert always has loss 0, and the regret due to
+        privacy need not grow with the number of rounds.
 
         ==============  ============================================================================
         kind            the losses
         ==============  ============================================================================
         bernoulli       1 with probability `other_loss`, one expert's with probability `best_loss`
         small-loss      uniform on [0, 2 x mean], with the means of bernoulli
-        halving         realizable: in each of log2 d stages half of the faultless begin to err
+        halving         realizable: in each of log2 d stages half of those without loss start to err
         switching       bernoulli, where the best expert changes `switches` times
         lower-bound     0 for all, and in the last `tail` rounds 1 for all but one expert
-        counterexample  d = 2 and losses (0, 1), always: a potential never leaves the wrong expert
+        counterexample  d = 2, losses (0, 1) always: `potential-experts` as published may stay wrong
         policies        recommendation: see below
-        table           an array (T, d), or a CSV or parquet file of numbers, a row for each round
+        table           an array (T, d), or a CSV or parquet file of numbers, one row per round
         ==============  ============================================================================
 
         **Policies.** Each expert ranks the items shown to a user, and loses 1 if the user does not
         click on its first item. One click determines the losses of all policies, so off-line
-        evaluation of candidate recommenders has full information, and an agent that follows the
-        best one privately hides every user's click. The problem measures the cost of privacy when
-        a recommender is chosen among candidates, not the effect of recommendations on clicks: a
-        click does not depend on the order of the items, and users are synthetic
-        (`dpbandit.envs.experts.advice.Policies`). The best policy ranks the favourite first, but a
-        share `best_loss` of users clicks at random.
+        evaluation of candidate recommenders has full information, and a private agent protects
+        every user's click. The problem measures the cost of privacy when a recommender is chosen
+        among candidates, not the effect of recommendations on clicks: a click does not depend on
+        the order of the items, and users are synthetic (`dpbandit.envs.experts.advice.Policies`).
+        The best policy ranks the favourite first, but a share `best_loss` of users clicks at
+        random.
 
     Action space:
         `Discrete(d)`: the expert to follow.
@@ -384,13 +384,12 @@ class Experts(ExpertsProblem):
         The first round; the best expert is drawn anew (in a shared bernoulli table it is expert 0).
 
     Arguments:
-        * `kind`: see the table. `n_actions`: d; None: 16, or the number that the kind or the table
-          has.
-        * `best_loss`, `other_loss`: mean losses (bernoulli, small-loss up to 1/2, switching);
-          `best_loss` is also the share of random clicks (policies).
+        * `kind`: see the table. `n_actions`: d; None: 16, or the kind's or the table's number.
+        * `best_loss`, `other_loss`: mean losses of experts (bernoulli, switching, small-loss up to
+          1/2); `best_loss` is also the share of random clicks (policies).
         * `switches`: changes of the best expert (switching).
-        * `tail`: last rounds, with losses (lower-bound); None: floor(ln d / `epsilon`) + 1.
-          `epsilon`: privacy budget of the agents that the lower bound holds for.
+        * `tail`: number of last rounds, those with losses (lower-bound); None: floor(ln d /
+          `epsilon`) + 1. `epsilon`: privacy budget of the agents that the lower bound holds for.
         * `table`: the array, or the path of a .csv, .csv.gz or .parquet file (table).
         * `shared_table`: True if all replicas have the same losses, so that only the agents'
           randomness differs; drawn by `numpy.random.default_rng(table_seed)`: for bernoulli
@@ -437,7 +436,7 @@ class Experts(ExpertsProblem):
             raise InputError(f"Expected horizon={self.horizon} to hold the tail of {self._tail}.")
 
     def _experts(self) -> int:
-        """Return d, after checking it against the kind and the table."""
+        """Check the number of experts against the kind and the table, and return it."""
         fixed: int | None = 2 if self.kind == "counterexample" else None
         if self._losses is not None:
             length, fixed = self._losses.shape

@@ -1,4 +1,4 @@
-"""Recommendation of ordered lists: a catalogue, users with tastes, four models of their clicks.
+"""Recommendation of ordered lists of a catalogue's items, with four models of users' clicks.
 
 `ListProblem` is the base of problems of lists; its users are drawn ahead. The best list of one user
 is found by partial sorting, the best fixed list by sorting or greedily. `ListDiagnostics` measures
@@ -42,9 +42,9 @@ from dpbandit.specs.lists import MOST_ITEMS, Catalogue, ListSpec
 
 
 def best_value(model: ClickModel, attraction: Floats) -> Floats:
-    """Return the expected reward of the best list for attractions (R, N), (R,).
+    """Return the expected reward of the best list, (R,), given attraction probabilities (R, N).
 
-    The best list has the m largest attractions in the order of position weights.
+    The best list has the most attractive items, in the order of position weights.
     """
     m = model.length
     largest = np.partition(attraction, -m, axis=1)[:, -m:]
@@ -54,11 +54,11 @@ def best_value(model: ClickModel, attraction: Floats) -> Floats:
 
 
 def best_fixed_list(model: ClickModel, attraction: Floats) -> Ints:
-    """Find one list (m,) for S equally likely types of users with attractions (S, N).
+    """Find the best list (m,) for S equally likely types of users with attractions (S, N).
 
-    Position-based clicks are linear in attractions: the m items of the largest means are best. For
-    other models items are added greedily: for a cascade, whose reward is submodular, this has at
-    least 1 - 1/e of the best expected reward; for others it is a heuristic.
+    Position-based clicks are linear in attraction probabilities: the m items of the largest means
+    are best. For other models items are added greedily: for a cascade, whose reward is submodular,
+    this has at least 1 - 1/e of the best expected reward; for others it is a heuristic.
     """
     if isinstance(model, PositionBased):
         chosen = np.argsort(-attraction.mean(axis=0), kind="stable")[: model.length]
@@ -70,7 +70,7 @@ def best_fixed_list(model: ClickModel, attraction: Floats) -> Ints:
 
 
 def _greedy(weights: Floats, attraction: Floats) -> Ints:
-    """Choose items one by one, each to add most to the mean of 1 - prod (1 - w_k a): (m,)."""
+    """Return items (m,), each chosen to increase mean 1 - prod (1 - weight attraction) most."""
     left, chosen = np.ones(len(attraction)), np.empty(len(weights), np.int64)
     free = np.ones(attraction.shape[1], np.bool_)
     for k, weight in enumerate(weights):
@@ -82,14 +82,14 @@ def _greedy(weights: Floats, attraction: Floats) -> Ints:
 
 
 def user_types(taste: int, common: int) -> Floats:
-    """Enumerate user vectors, (2^(taste - common), taste): 1 in common places, else -1 or 1."""
+    """Enumerate all vectors of -1 and 1 of length `taste` whose first `common` entries are 1."""
     free = taste - common
     signs = 2.0 * (rows(2**free)[:, None] >> rows(free)[None, :] & 1) - 1
     return np.concatenate([np.ones((len(signs), common)), signs], axis=1)
 
 
 class ListDiagnostics:
-    """Coverage and intra-list distance of the lists of R replicas; agents do not see them."""
+    """Coverage and intra-list distance of displayed lists in R replicas, hidden from agents."""
 
     def __init__(self, catalogue: Catalogue, replicas: int) -> None:
         self._catalogue, self._clock = catalogue, catalogue.clock
@@ -99,7 +99,7 @@ class ListDiagnostics:
         self._refilled = catalogue.refilled.copy()
 
     def see(self, lists: Ints, here: Bools) -> None:
-        """Record lists (R, m) of one round in the replicas where `here` (R,) is True."""
+        """Record lists (R, m) of one round in replicas with a user, where `here` (R,) is True."""
         if self._catalogue.clock != self._clock:
             self._forget()
         self._seen[rows(len(lists))[here, None], lists[here]] = True
@@ -111,17 +111,17 @@ class ListDiagnostics:
 
     @property
     def coverage(self) -> Floats:
-        """Share of the episode's items that were displayed, see `ListProblem.coverage`, (R,)."""
+        """Share of the episode's items that were displayed, (R,), see `ListProblem.coverage`."""
         there = self._seen.shape[1] + self._catalogue.clock
         return np.asarray((self._gone + self._seen.sum(axis=1)) / there)
 
     @property
     def intra_list_distance(self) -> Floats:
-        """Mean distance of items of a list, see `ListProblem.intra_list_distance`, (R,)."""
+        """Mean distance of items of a list, (R,), see `ListProblem.intra_list_distance`."""
         return np.where(self._lists > 0, self._distance / np.maximum(self._lists, 1), np.nan)
 
     def _forget(self) -> None:
-        """Count places with new items as not displayed yet, and store counts of replaced items."""
+        """Count new items as not displayed yet, and add up displayed items that were replaced."""
         new = self._catalogue.refilled != self._refilled
         self._gone += (self._seen & new).sum(axis=1)
         self._seen &= ~new
@@ -129,7 +129,7 @@ class ListDiagnostics:
 
 
 _USERS_AHEAD = 1 << 13
-"""Users drawn at once, for all replicas; changes speed, never values"""
+"""Number of users drawn at once, for all replicas; changes speed, never values"""
 
 
 class ListProblem(WithAvailability, ABC):
@@ -137,21 +137,21 @@ class ListProblem(WithAvailability, ABC):
 
     spec: Spec
     _lists: ListSpec
-    """spec of one user's list"""
+    """spec of the lists for one user"""
     _model: ClickModel
-    """model by which users click; `_lists.clicks` is the part that agents know"""
+    """model by which users click; `_lists.clicks` is what agents know of it"""
 
     @abstractmethod
     def _users(self, count: int) -> Floats:
-        """Draw the contexts u of users of the next `count` rounds, (count, R, q)."""
+        """Draw the contexts of users of the next `count` rounds, (count, R, dim)."""
 
     @abstractmethod
     def _attraction(self, u: Floats) -> Floats:
-        """Return each item's probability to attract users with contexts `u` (R, q), (R, N)."""
+        """Return each item's probability to attract the users with contexts `u`, (R, items)."""
 
     @abstractmethod
     def best_fixed(self) -> Ints:
-        """Return the best list for all users, (R, m)."""
+        """Return the list (R, length) that is best on average over users."""
 
     def _start(self, streams: Streams, ahead: int = _USERS_AHEAD) -> None:
         R = len(streams)
@@ -165,7 +165,7 @@ class ListProblem(WithAvailability, ABC):
         self._diagnostics = ListDiagnostics(self._lists.catalogue, R)
 
     def context(self) -> Floats:
-        """Return the contexts u of the current users, (R, q)."""
+        """Return the contexts of the current users, (R, dim)."""
         if self._round == self._drawn:
             self._ahead = self._users(self._block)
             self._drawn += self._block
@@ -176,7 +176,7 @@ class ListProblem(WithAvailability, ABC):
         self._lists = cast(ListSpec, self.spec)
 
     def mask(self) -> Bools:
-        """Return the mask of items that are available to the current users, (R, N)."""
+        """Return the mask of items that are available to the current users, (R, items)."""
         if self._there is None:
             raise InputError("Expected spec.masks 'public' or 'user' where masks are read.")
         if self._mask is None:
@@ -184,11 +184,11 @@ class ListProblem(WithAvailability, ABC):
         return self._mask
 
     def _attracts(self, attraction: Floats) -> Floats:
-        """Set attractions (..., N) of items that are not scheduled in this round to 0."""
+        """Return attraction probabilities, 0 for items that are not scheduled in this round."""
         return attraction if self._there is None else attraction * self._there.now()
 
     def step(self, action: Ints) -> Step:
-        """Display lists (R, m) to the current users, draw clicks, and go to the next users."""
+        """Display lists (R, length) to the current users, draw clicks, go on to the next users."""
         R, model, here = self._ahead.shape[1], self._model, self._here
         lists = self._lists.validate(action, R)
         attraction = self._attraction(self._ahead[self._round % self._block])
@@ -213,20 +213,21 @@ class ListProblem(WithAvailability, ABC):
     def intra_list_distance(self) -> Floats:
         """Mean of (1 - v_i . v_j) / 2 over displayed lists and pairs of their items, (R,).
 
-        About 1/2 for random lists, 0 for equal vectors; NaN for lists of one item, or before the
-        first list.
+        v_i is the vector of item i. The mean is about 1/2 for random lists, 0 for equal vectors,
+        and NaN for lists of one item, or before the first list.
         """
         return self._diagnostics.intra_list_distance
 
     def hindsight(self) -> float:
-        """Return 0: regret is against each user's own best list, known in each round."""
+        """Return 0, as regret is measured against each user's own best list in each round."""
         return 0.0
 
 
 def click_model(clicks: str, length: int, n_items: int, decay: float) -> ClickModel:
-    """Make the click model `clicks` for lists of `length` out of `n_items` items.
+    """Return the click model named `clicks`, for lists of `length` out of `n_items` items.
 
-    "position" has weights k^-decay, k from 1; "dependent" has v_k = k^-(1/2).
+    With "position" the weight of position k is k^-decay, k from 1; with "dependent" a click at
+    position k ends the visit with probability k^-(1/2).
     """
     one_of("clicks", clicks, ("position", "cascade", "dependent", "browsing"))
     inside("decay", decay, 0, 100, ends=True)
@@ -240,7 +241,7 @@ def click_model(clicks: str, length: int, n_items: int, decay: float) -> ClickMo
 
 
 _MAX_RANDOM_TRAITS = 10
-"""Largest number of random places of u: all 2^10 kinds of users are enumerated"""
+"""Largest number of random entries of a context, as all 2^10 kinds of users are enumerated"""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -248,13 +249,13 @@ class ListRecommendation(ListProblem):
     """Show each user an ordered list of m of N items; she clicks by one of four click models.
 
     Description:
-        The catalogue is public: vectors v_i uniform on the unit sphere of R^taste. A user has
-        u in {-1, 1}^taste, 1 in the first `common` places and fair coins in the others. The
-        features of item i for her are phi = (1, u * v_i) / sqrt(2); if she looks at it she clicks
-        with probability logistic(logit(base_rate) + appeal sqrt(taste) v_i . (u * theta)), theta
-        uniform on the unit sphere for every episode. `dpbandit.losses.click_models` defines which
-        positions she looks at. Memory and time are O(n_items taste) a replica.
-        Synthetic: no public log of lists supports a position curve or a cascade.
+        The catalogue is public: vectors v_i uniform on the unit sphere of R^taste. A user has a
+        context u in {-1, 1}^taste, with 1 in the first `common` entries and fair coins in the
+        others. The features of item i for her are phi = (1, u * v_i) / sqrt(2); if she looks at it
+        she clicks with probability logistic(logit(base_rate) + appeal sqrt(taste) v_i . (u *
+        theta)), theta uniform on the unit sphere for every episode. `dpbandit.losses.click_models`
+        defines which positions she looks at. Memory and time are O(n_items taste) per replica.
+        Users are synthetic: no public log of lists supports a position curve or a cascade.
 
         `env.unwrapped.problem.coverage` is the share of items that were shown so far in the
         episode, `intra_list_distance` the mean distance of items of a list.
@@ -265,28 +266,28 @@ class ListRecommendation(ListProblem):
         raises `InputError`.
 
     Observation space:
-        `Box`, shape (taste,): u. The catalogue is `env.unwrapped.spec.catalogue.items`.
+        `Box`, shape (taste,): the context u. The catalogue is `env.unwrapped.spec.catalogue.items`.
 
     Rewards:
         `"position"`, `"browsing"`: the number of clicks. `"cascade"`: 1 if there is a click.
         `"dependent"`: 1 if she leaves satisfied. `info["clicks"]` has the clicks. The expected and
         the oracle reward in `info` are exact, except for `"browsing"`: no oracle is known, and the
-        better of the sorted and the displayed list stands for the best.
+        better of the sorted and the displayed list takes its place.
 
     Starting state:
         A new catalogue (unless shared), a new theta and the first user.
 
     Arguments:
         * `n_items`, `length`, `horizon`: N, m, rounds.
-        * `taste`, `common`: places of u, and the number that is 1 for all users (default: half);
-          at most 10 may be random.
+        * `taste`, `common`: number of entries of u, and of those that are 1 for all users (default:
+          half); at most 10 may be random.
         * `clicks`: `"position"`, with weights k^-decay; `"cascade"`; `"dependent"`, in which a
           click at position k ends the visit with probability k^-(1/2); `"browsing"`.
         * `base_rate`, `appeal`: click probability at a logit of 0, and the scale of logits.
         * `decay`: exponent of position weights; an assumption, not a fit. `weights`: `"told"` to
           agents, or `"hidden"` from them (`"position"` only).
-        * `churn`: every `churn` rounds a random place of the catalogue gets a new item, a public
-          event; 0: never. `drift`: theta turns by `drift` quarters of a circle in the episode.
+        * `churn`: every `churn` rounds a random item is replaced by a new one, a public event; 0:
+          never. `drift`: theta turns by `drift` quarters of a circle in the episode.
         * `catalogue`: `"own"`, one for each replica, or `"shared"`, one for all.
     """
 
@@ -381,7 +382,7 @@ class ListRecommendation(ListProblem):
         return np.concatenate([shared, np.where(uniforms < 0.5, -1.0, 1.0)], axis=-1)
 
     def _tastes(self) -> Floats:
-        """Return theta of the current round, (R, q)."""
+        """Return the parameter theta in the current round, (R, taste)."""
         turn = self.drift * pi / 2 * self._round / self.horizon
         return cos(turn) * self._theta + sin(turn) * self._aside if self.drift else self._theta
 

@@ -1,4 +1,4 @@
-"""Lists of real items, with tastes and items fitted once to a file of ratings of yours."""
+"""Lists of real items, with tastes and items fitted once to your file of ratings."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,28 +16,28 @@ class RatingsLists(Rated, ListProblem):
     """Show every user an ordered list of the most rated items of a ratings file.
 
     Description:
-        The file becomes a simulator as for `RatingsBandit`: item i has stars b_i + w_i . taste for
-        a user, clipped to the scale of ratings. The catalogue is public: vectors v_i = (b_i - the
-        mean of b, w_i), divided by the longest. A user, drawn with replacement, has the context
-        u = (1, taste). If she looks at item i she clicks with probability click_rate (stars - low)
-        / (high - low), which is linear in phi = (1, u * v_i) / sqrt(2), but for the clipping.
-        Agents learn how clicks depend on vectors. The fit counts as public; certificates protect
-        the simulated users. Ratings have no positions: the click model is an assumption. No file
-        is shipped.
+        A simulator is fitted to the file as for `RatingsBandit`: item i has b_i + w_i . taste stars
+        for a user, clipped to the scale of ratings. The catalogue is public: vectors v_i = (b_i -
+        mean of b, w_i), divided by the largest norm of all. A user, drawn with replacement, has the
+        context u = (1, taste). If she looks at item i she clicks with probability click_rate (stars
+        - low) / (high - low), which is linear in phi = (1, u * v_i) / sqrt(2), except for the
+        clipping. Agents learn how clicks depend on phi. The fit counts as public; certificates
+        protect the simulated users. Ratings have no positions: the click model is an assumption. No
+        file is shipped.
 
     Action space:
         `MultiDiscrete([n_items] * length)`: an ordered list, as in `ListRecommendation`.
         `env.unwrapped.items` has the file's names of the items.
 
     Observation space:
-        `Box`, shape (1 + rank,): u. The catalogue is `env.unwrapped.spec.catalogue.items`.
+        `Box`, shape (1 + rank,): context u. The catalogue is `env.unwrapped.spec.catalogue.items`.
 
     Rewards:
         As in `ListRecommendation`, with the clicks in `info["clicks"]`.
 
     Arguments:
         * `path`: the file, required. `low`, `high`: the public scale of ratings. `rank`: features
-          of a taste. `ridge`: penalty of an item's tastes. All as for `RatingsBandit`.
+          of a taste. `ridge`: penalty of an item's coefficients. All as for `RatingsBandit`.
         * `n_items`, `length`, `horizon`: N, m, rounds.
         * `clicks`: `"position"`, `"cascade"`, `"dependent"` or `"browsing"`, with `decay` as for
           `ListRecommendation`.

@@ -13,7 +13,7 @@ from dpbandit.specs import Step
 from dpbandit.specs.people import NOBODY
 
 _MAX_TASTE_NORM = 2.0
-"""Largest deviation of a person's taste from the population's, in units of `tastes`"""
+"""Largest norm of a person's deviation from the population's parameter, in units of `tastes`"""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -21,11 +21,11 @@ class ReturningLists(ListRecommendation):
     """Show ordered lists to people who come back and click by one of four click models.
 
     Description:
-        `ListRecommendation`, in which a user is one of N people, as in `ReturningUsers`. Person i
-        has the same u at all her visits, and the parameter theta + tastes N(0, I/q) in place of
-        theta, the deviation cut off at norm 2 tastes. Agents observe u, not the deviation. Every
-        slot of a public clock has one candidate, fixed beforehand; she comes, or the slot stays
-        empty.
+        The problem of `ListRecommendation`, where a user is one of N people, as in
+        `ReturningUsers`. A person has the same context u at all her visits, and the parameter theta
+        + tastes N(0, I/taste) in place of theta, with a deviation of norm at most 2 tastes. Agents
+        observe u, not the deviation. Every slot of a public clock has one candidate, fixed
+        beforehand; she comes, or the slot stays empty.
 
     Action space:
         `MultiDiscrete([n_items] * length)`: an ordered list, as in `ListRecommendation`.
@@ -43,7 +43,7 @@ class ReturningLists(ListRecommendation):
 
     Arguments:
         Those of `ListRecommendation`, and
-        * `people`, `visits`: N, and the cap k on visits of one person.
+        * `people`, `visits`: number N of people, and largest number of visits of one person.
         * `tastes`: scale of people's deviations; 0 makes people with equal u alike.
         * `arrivals`, `empty`: as in `ReturningUsers`; "loyal" people are pleased by a click.
 

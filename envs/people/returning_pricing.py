@@ -20,15 +20,15 @@ from dpbandit.specs.people import NOBODY
 from dpbandit.specs.rivals import RivalsSpec
 
 _OFFER = (0.0, 1.0, 0.0, 0.0, 0.0)
-"""Attributes of our contract: no lock-in, a local, not well-known company, a fixed price"""
-_RIVALS = 3
+"""Attributes of the agent's contract (no lock-in, local but not well known, fixed price)"""
+_RIVALS = 3  # contracts of rivals at a visit
 _RATE_COST_CENTS = 8.0
-"""Guessed cost of rates by time of day or season, cents a kWh; fixed prices are 7 or 9"""
+"""Guessed mean price of rates by time of day or season, cents per kWh; fixed prices are 7 or 9"""
 
 
 @cache
 def frozen() -> dict[str, Any]:
-    """Read the frozen numbers of `envs/data/electricity_population.json`."""
+    """Read the population in `envs/data/electricity_population.json`, and the rivals' contracts."""
     text = (files("dpbandit.envs") / "data" / "electricity_population.json").read_text()
     population: dict[str, Any] = json.loads(text)
     return population
@@ -37,8 +37,8 @@ def frozen() -> dict[str, Any]:
 def guessed() -> Prior:
     """Return a weak prior of people's part-worths for agents without a survey.
 
-    Utilities are of the order of 1 a cent, those of attributes within a few cents of 0. Rates by
-    time of day or season cost about as much as fixed prices, so their part-worths correlate with
+    Utility falls by about 1 for each cent of price; attributes are worth a few cents at most. Rates
+    by time of day or season cost about as much as fixed prices, so their part-worths correlate with
     the price coefficient.
     """
     covariance = np.diag([0.5, 3.0, 3.0, 4.0, 4.0, 1.0]) ** 2
@@ -55,37 +55,37 @@ class ReturningPricing:
     """Quote electricity prices to customers who come back; rivals' contracts are public.
 
     Description:
-        361 people chose among contracts in a survey; a mixed logit was fitted to their tastes, and
+        361 people chose among contracts in a survey; a mixed logit was fitted to their choices, and
         every episode draws `people` anew from it (see `envs/data/electricity.md`). A customer's
-        taste is constant. At each visit she compares our contract, at one of 9 prices, with three
-        contracts of rivals, drawn from the designs of the survey, and chooses one of the four by
-        her own logit. In cents a kWh and visit, a random price earns 1.42, the best fixed one (8
-        cents) 1.93, the best for each set of rivals 1.98, for each person 2.26, and for each person
-        and set of rivals 2.46, which regret is measured against. "Best" means under the fitted
-        model.
+        taste is constant. At each visit she compares the agent's contract, at one of 9 prices, with
+        three contracts of rivals, drawn from the questions of the survey, and chooses one of the
+        four by her own logit. In cents per kWh and visit, a random price earns 1.42, the best fixed
+        one (8 cents) 1.93, the best for each set of rivals 1.98, for each person 2.26, and for each
+        person and set of rivals 2.46; regret is measured against this last one. "Best" means under
+        the fitted model.
 
     Action space:
-        `Discrete(9)`: 5, 6, .., 13 cents a kWh.
+        `Discrete(9)`: a price of 5, 6, ..., 13 cents per kWh.
 
     Observation space:
         `Box`, shape (20,): the person's number in [0, people), or -1 for an empty slot; then 1 and
         the rivals' contracts, three rows of length in years, local, well known, rates by time of
-        day, by season, and fixed price (0 where there are rates), each over its largest value, all
-        over sqrt(19); zeros in an empty slot. `env.unwrapped.spec.visit.offers` makes rows.
+        day, by season, and fixed price (0 if there are rates), each divided by its largest value,
+        all divided by sqrt(19); zeros in an empty slot. `spec.visit.offers` returns rows.
 
     Rewards:
-        (price - `cost`) if she chooses our contract, else 0, cents a kWh. Regret is against the
-        best price for her, given the rivals; in an empty slot 0.
+        (price - `cost`) if she chooses the agent's contract, else 0, in cents per kWh. Regret is
+        measured against the best price for her, given the rivals; it is 0 in an empty slot.
 
     Starting state:
         New people and the first slot.
 
     Arguments:
-        * `people`, `visits`, `horizon`: N, the cap k on visits of one person, slots.
-        * `arrivals`: "robin" by turns; "exactly" k slots each at random; "poisson" by a rate drawn
-          for each; "loyal" as "exactly", but half as often after a visit without a sale.
+        * `people`, `visits`, `horizon`: people, largest number of visits of each, slots.
+        * `arrivals`: "robin" in turn; "exactly" `visits` random slots for each; "poisson" by a rate
+          drawn for each; "loyal" as "exactly", but half as often after a visit without a sale.
         * `empty`: probability that a candidate does not come, whatever happened.
-        * `cost`: cents a kWh, below 5. An assumption.
+        * `cost`: cents per kWh, below 5; an assumption.
         * `survey_shift`, `survey_spread`: error of the public survey in the spec: the mean of the
           logarithm of the price coefficient is `survey_shift` standard deviations too large, its
           covariance is multiplied by `survey_spread`. Customers do not change.

@@ -12,10 +12,10 @@ from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.specs import ContextualSpec, Step
 from dpbandit.specs.people import NOBODY
 
-_MAX_NOISE = 4.0
+_MAX_NOISE = 4.0  # largest absolute value, in units of `noise`
 _MAX_TASTE_NORM = 2.0
-"""Bounds: noise in units of `noise`; the norm of a taste's deviation in units of `tastes`"""
-_VALUES_AHEAD = 1 << 17
+"""Largest norm of a person's deviation from theta_0, in units of `tastes`"""
+_VALUES_AHEAD = 1 << 17  # features drawn at once; changes speed, never values
 
 
 @dataclass(kw_only=True, eq=False)
@@ -24,10 +24,10 @@ class ReturningUsers:
 
     Description:
         Person i has the parameter theta_i = theta_0 + tastes * N(0, I/d), with one theta_0 of norm
-        1 for all, drawn anew for every episode; the deviation is cut off at norm 2 tastes. Every
-        slot of a public clock has one candidate, fixed beforehand; she comes, or the slot stays
-        empty. A visit has K fresh rows of features, uniform on the unit sphere; arm a has mean
-        reward X_a . theta_i, or logistic(4 X_a . theta_i).
+        1 for all, drawn anew for every episode; the deviation has norm at most 2 tastes. Every slot
+        of a public clock has one candidate, fixed beforehand; she comes, or the slot stays empty. A
+        visit has K fresh rows of features, uniform on the unit sphere; arm a has mean reward X_a .
+        theta_i, or logistic(4 X_a . theta_i).
 
     Action space:
         `Discrete(n_actions)`: the arm.
@@ -44,19 +44,19 @@ class ReturningUsers:
         New tastes and the first slot.
 
     Arguments:
-        * `people`, `visits`: N, and the cap k on visits of one person.
+        * `people`, `visits`: number of people, and largest number of visits of one person.
         * `n_actions`, `dim`, `horizon`: arms, features, slots.
         * `tastes`: scale of people's deviations from theta_0; 0 makes all alike.
         * `noise`, `link`: see Rewards.
-        * `arrivals`: "exactly" k slots each in uniformly random order (slots beyond the horizon
-          are dropped); "robin" by turns, so that visits are `people` slots apart; "poisson" with
-          rates that are exponential variables, also beyond the cap; "loyal" as "exactly", but with
-          probability 1/2 only after a low reward.
+        * `arrivals`: "exactly" `visits` slots each in uniformly random order (slots beyond the
+          horizon are dropped); "robin" in turn, so that visits are `people` slots apart; "poisson"
+          with rates that are exponential variables, also more than `visits` times; "loyal" as
+          "exactly", but only with probability 1/2 after a low reward.
         * `empty`: probability that a candidate does not come, whatever happened.
 
     Privacy protects a person: her contexts, rewards and times of all her visits (`Visits`).
-    `spec.visits` has the cap; "poisson" arrivals may exceed it, and agents with a guarantee do not
-    learn from visits beyond.
+    `spec.visits` has the largest number of visits; "poisson" arrivals may exceed it, and private
+    agents do not learn from visits beyond it.
     """
 
     people: int = 500

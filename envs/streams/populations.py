@@ -1,4 +1,4 @@
-"""Independent users and their law P, with risk F(theta) = E f(theta; z) and minimiser theta*.
+"""Laws P of independent users' data z, with risk F(theta) = E f(theta; z) and minimiser theta*.
 
 Features are normal vectors scaled to l_q length 1. Answers follow the score m = <x, theta_0>::
 
@@ -6,9 +6,9 @@ Features are normal vectors scaled to l_q length 1. Answers follow the score m =
     logistic    P(y = 1) = 1 / (1 + exp(-m)), else y = -1
     quantile    y = m + e,  e of two half-normals, truncated, P(e <= 0) = level
 
-with `|e| <= bound - |theta_0|_p` (`HalfNormals`), so that `|y| <= bound`. theta_0 is the minimiser
-exactly, as the mean, logit or level-quantile of y given x is <x, theta_0>. A share of users gives
-an outlier instead: -y ("flip"), or by a fair coin +bound or -bound ("coin").
+with `|e| <= bound - |theta_0|_p` (`HalfNormals`), so that `|y| <= bound`. theta_0 is exactly the
+minimiser, as the mean, logit or level-quantile of y given x is <x, theta_0>. A share of users gives
+an outlier instead: -y ("flip"), or +bound or -bound by a fair coin ("coin").
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ from dpbandit.specs import second_moment
 
 @dataclass(frozen=True)
 class HalfNormals:
-    """Law of e = -h with probability `level`, else +h; h is `scale |g|` given h <= room.
+    """Law of noise e = -h with probability `level`, else +h; h is `scale |g|` given h <= room.
 
     g is standard normal. So P(e <= 0) = level and `|e| <= room`; with level 1/2 e is a truncated
     normal. The law has no atoms, except at scale 0, where e = 0.
@@ -39,7 +39,7 @@ class HalfNormals:
     level: float = 0.5
 
     def quantile(self, uniforms: Floats) -> Floats:
-        """Map uniform numbers to noise by its quantile function."""
+        """Return the noise that the quantile function assigns to uniform numbers."""
         if self.scale == 0:
             return np.zeros_like(uniforms)
         low = uniforms < self.level
@@ -49,30 +49,30 @@ class HalfNormals:
 
     @cached_property
     def mean(self) -> float:
-        """Mean of the noise, E e."""
+        """Mean of the noise e."""
         return self.room - float(self.short(np.array(self.room)))
 
     @cached_property
     def square(self) -> float:
-        """Second moment of the noise, E e^2 = E h^2."""
+        """Second moment of the noise e."""
         if self.scale == 0:
             return 0.0
         a = self.room / self.scale
         return self.scale**2 * (1 - 2 * a * exp(-a * a / 2) / sqrt(2 * pi) / self._within)
 
     def below(self, t: Floats) -> Floats:
-        """Return P(e <= t)."""
+        """Return P(e <= t) for the noise e."""
         tail, level = self._half(np.abs(t)), self.level
         return np.where(t < 0, level * (1 - tail), level + (1 - level) * tail)
 
     def density(self, t: Floats) -> Floats:
-        """Return the density of e at t; at 0, where it jumps, the limit from the right."""
+        """Return the density of the noise at t; at 0, where it jumps, the limit from the right."""
         bell = np.exp(-((t / self.scale) ** 2) / 2) * 2 / sqrt(2 * pi) / (self.scale * self._within)
         side = np.where(t < 0, self.level, 1 - self.level)
         return np.where(np.abs(t) < self.room, side * bell, 0.0)
 
     def short(self, t: Floats) -> Floats:
-        """Return E (t - e)^+, the integral of `below` up to t."""
+        """Return E max(0, t - e) for the noise e, the integral of `below` up to t."""
         size, room, level = np.abs(t), np.array(self.room), self.level
         area, whole = self._half_area(size), room - self._half_area(room)
         right = level * (whole + t) + (1 - level) * area
@@ -80,11 +80,11 @@ class HalfNormals:
 
     @cached_property
     def _within(self) -> float:
-        """Probability of the truncation, `P(scale |g| <= room)`."""
+        """Probability, `P(scale |g| <= room)`, of the event on which h is conditioned."""
         return float(1 - 2 * ndtr(-self.room / self.scale))
 
     def _half(self, size: Floats) -> Floats:
-        """Return P(h <= size)."""
+        """Return P(|e| <= size) for the noise e."""
         return np.minimum((1 - 2 * ndtr(-size / self.scale)) / self._within, 1.0)
 
     def _half_area(self, size: Floats) -> Floats:
@@ -95,20 +95,20 @@ class HalfNormals:
         return np.asarray(inside + np.maximum(size - self.room, 0))
 
 
-_PUBLIC_USERS = 1 << 14
+_PUBLIC_USERS = 1 << 14  # fixed users over whom risks are averaged
 
 
 class Features:
-    """Features `x = g / |g|_q`, g ~ N(0, I): sign-symmetric and exchangeable, so E x x' = s I.
+    """Features `x = g / |g|_q`, g ~ N(0, I): symmetric, so that E x x' is a multiple of I.
 
-    They are shorter than 1 by 1e-15, so that clipping to length 1 never changes them.
+    Their l_q length is 1 - 1e-15, so that clipping to length 1 never changes them.
     """
 
     def __init__(self, streams: Streams, dim: int, order: float) -> None:
         self._normals, self._order = streams.normals("features", dim), order
 
     def take(self, count: int) -> Floats:
-        """Draw features of the next `count` users, (count, R, N)."""
+        """Draw features of the users of the next `count` rounds, (count, R, dim)."""
         g = self._normals.take(count)
         g /= norms(g, self._order) * (1 + 1e-15)
         return g
@@ -116,7 +116,7 @@ class Features:
 
 @cache
 def public_features(dim: int, order: float) -> Floats:
-    """Return features of 16,384 fixed, public users, (n, N), read-only."""
+    """Return features of 16,384 fixed, public users, (16384, dim), read-only."""
     x = Features(Streams([0]), dim, order).take(_PUBLIC_USERS)[:, 0]
     x.flags.writeable = False
     return x
@@ -127,7 +127,7 @@ Outliers: TypeAlias = Literal["flip", "coin"]
 
 @dataclass(frozen=True, kw_only=True)
 class Answers(ABC):
-    """Law of answers given scores; subclasses define answers that are no outliers."""
+    """Law of answers y given scores <x, theta_0>; subclasses define those that are no outliers."""
 
     contamination: float = 0.0
     """share of outliers, in [0, 1/2]"""
@@ -143,7 +143,7 @@ class Answers(ABC):
         """Largest absolute value of an answer, `|y|`."""
 
     def responses(self, m: Floats, noise: Floats, uniforms: Floats) -> Floats:
-        """Return answers to scores m from uniforms for noise and outliers, all of one shape."""
+        """Return answers, given scores m, uniforms for noise, and uniforms for outliers."""
         y = self._honest(m, noise)
         if not self.contamination:
             return y
@@ -158,7 +158,7 @@ class Answers(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearAnswers(Answers):
-    """Answers y = m + e; the mean of y given x is `attenuation` times m, outliers included."""
+    """Answers y = score + noise; with outliers the mean of y is `attenuation` times the score."""
 
     loss: Regression
     noise: HalfNormals
@@ -169,11 +169,11 @@ class LinearAnswers(Answers):
 
     @property
     def attenuation(self) -> float:
-        """Ratio of E[y | x] to the score m; 1 without outliers, less two shares with flips."""
+        """Ratio of E[y | x] to the score, 1 without outliers."""
         return 1 - self.contamination * (2 if self.outliers == "flip" else 1)
 
     def square(self, m_square: Floats) -> Floats:
-        """Return E y^2, given `m_square` = E m^2."""
+        """Return the mean squared answer, given the mean squared score, `m_square`."""
         coins = self.contamination if self.outliers == "coin" else 0.0
         return (1 - coins) * (m_square + self.noise.square) + coins * self.bound**2
 
@@ -186,20 +186,20 @@ class Scored(Answers):
 
     @abstractmethod
     def risk(self, u: Floats, m: Floats) -> Floats:
-        """Return the expected loss E phi(u, y) of predictions u, given scores m."""
+        """Return the expected loss of predictions u over answers y, given scores m."""
 
     @abstractmethod
     def slope(self, u: Floats, m: Floats) -> Floats:
-        """Return the derivative of `risk` in u, or a subgradient."""
+        """Return the derivative of `risk` in the predictions u, or a subgradient."""
 
     @abstractmethod
     def bend(self, u: Floats, m: Floats) -> Floats:
-        """Return the second derivative of `risk` in u."""
+        """Return the second derivative of `risk` in the predictions u."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticAnswers(Scored):
-    """Answers 1 with log-odds m, else -1."""
+    """Answers y = 1 with the score as log-odds, else -1."""
 
     loss: LogisticRegression
 
@@ -226,7 +226,7 @@ class LogisticAnswers(Scored):
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileAnswers(Scored):
-    """Answers y = m + e, where the level-quantile of the noise e is 0."""
+    """Answers y = score + noise, where the noise's quantile at `level` is 0."""
 
     loss: QuantileRegression
     noise: HalfNormals
@@ -267,21 +267,21 @@ class Population(ABC):
     """Law of users in each of R replicas, with its risk and minimiser."""
 
     minimiser: Floats
-    """theta*, the minimiser of the risk, (R, N)"""
+    """theta*, the minimiser of the risk, (R, dim)"""
 
     @abstractmethod
     def risk(self, theta: Floats) -> Floats:
-        """Return the risk F(theta), (R, N) -> (R,)."""
+        """Return the risk F(theta), (R,), for theta (R, dim)."""
 
     def excess(self, theta: Floats) -> Floats:
-        """Return the excess risk F(theta) - F(theta*), (R, N) -> (R,)."""
+        """Return the excess risk F(theta) - F(theta*), (R,), for theta (R, dim)."""
         return self.risk(theta) - self.risk(self.minimiser)
 
 
 class Isotropic(Population):
-    """Squared loss with E x x' = s I and E[y | x] = a <x, theta_0>, a = `attenuation`: closed form.
+    """Population for the squared loss, with risk and minimiser in closed form.
 
-    theta* = E[y x] / s = a theta_0, F(theta) - F(theta*) = `s |theta - theta*|_2^2`.
+    theta* is attenuation * theta_0, F(theta) - F(theta*) = `s |theta - theta*|_2^2`, s = E x_1^2.
     """
 
     def __init__(self, answers: LinearAnswers, truth: Floats) -> None:
@@ -300,7 +300,7 @@ class Isotropic(Population):
 
 
 class Averaged(Population):
-    """Average over 16,384 public users' features of the risk given the score, in closed form.
+    """Population whose risk is an average over the features of 16,384 public users.
 
     The relative error of F - F(theta*) is about 1 %. Without outliers theta* = theta_0 exactly;
     with outliers it is the minimiser over these public users, to a certified gap (`DataSum`).
@@ -320,7 +320,7 @@ class Averaged(Population):
 
 
 class _PublicRisk:
-    """Mean risk of one replica's truth, as a loss with a single datum for `DataSum`."""
+    """Risk for one replica's theta_0, in the form of a loss with a single datum for `DataSum`."""
 
     def __init__(self, answers: Scored, loss: Regression, x: Floats, truth: Floats) -> None:
         self._answers, self._x, self._m = answers, x, np.matvec(x, truth)
@@ -329,7 +329,7 @@ class _PublicRisk:
 
     @cached_property
     def minimiser(self) -> Floats:
-        """Minimiser of the mean risk, (N,)."""
+        """Minimiser of the risk, (dim,)."""
         sums = DataSum(self, 1, ())
         sums.add(np.zeros(1))
         return sums.best()[0][0]
@@ -362,7 +362,7 @@ class Table(Population):
 
 
 def best_of_rows(loss: Loss, rows: Floats) -> Floats:
-    """Return the minimiser (N,) of the mean loss over `rows`, `(n, *datum_shape)`."""
+    """Return the minimiser (dim,) of the mean loss over `rows`, `(n, *datum_shape)`."""
     comparator = loss.comparator(1)
     for row in rows:
         comparator.add(row[None])

@@ -47,14 +47,14 @@ from dpbandit.losses.predictions import Regression
 from dpbandit.specs import StreamSpec
 
 _TEST_BLOCK = 64
-"""Number of test users that are drawn and summed at once, in each replica"""
+"""Number of test users per replica that are drawn and summed at once"""
 
 
 class StreamProblem(ConvexProblem):
-    """A convex problem whose data are independent draws of a law P, one for each replica.
+    """A convex problem whose data z are independent draws from a law P, one law per replica.
 
     Subclasses set `spec`, and return the law and a sampler of users in `_law`. A round's regret is
-    f(theta_t; z_t) - f(theta*; z_t), whose mean is F(theta_t) - F(theta*).
+    f(theta; z) - f(theta*; z), whose mean is F(theta) - F(theta*), with the risk F = E f.
 
     For studies, not for agents, there are `risk` (F), `excess_risk`, `population_minimiser`, and
     `suboptimality` on fresh users.
@@ -85,23 +85,23 @@ class StreamProblem(ConvexProblem):
 
     @property
     def population_minimiser(self) -> Floats:
-        """theta*, (R, N); `dpbandit.envs.streams.populations` states its error."""
+        """Minimiser theta* of the risk, (R, dim); the module `populations` states its error."""
         return self.best_fixed()
 
     def risk(self, theta: Floats) -> Floats:
-        """Return the risk F(theta), (R, N) -> (R,)."""
+        """Return the risk F(theta), (R,), for theta (R, dim)."""
         return self._population.risk(theta)
 
     def excess_risk(self, theta: Floats) -> Floats:
-        """Return the excess risk F(theta) - F(theta*), (R, N) -> (R,)."""
+        """Return the excess risk F(theta) - F(theta*), (R,), for theta (R, dim)."""
         return self._population.excess(theta)
 
     def suboptimality(self, theta: Floats, users: int = 10_000) -> Floats:
-        """Return the relative excess loss of theta on n fresh `users`, (R, N) -> (R,).
+        """Return the relative excess loss of theta (R, dim) on `users` fresh test users, (R,).
 
-        (F_n(theta) - F_n(theta*)) / (F_n(0) - F_n(theta*)), F_n the mean loss: 0 at theta*, 1 at
-        the origin. Test users come from each replica's own stream and are not users of the episode;
-        each call draws new ones.
+        It is (F_n(theta) - F_n(theta*)) / (F_n(0) - F_n(theta*)), F_n the mean loss: 0 at theta*, 1
+        at the origin. Test users come from each replica's own stream and are not users of the
+        episode; each call draws new ones.
         """
         whole("users", users, 1)
         best = self._population.minimiser
@@ -116,7 +116,7 @@ class StreamProblem(ConvexProblem):
 
 
 class Regressed:
-    """Sampler of users with features `x = g / |g|_q` and answers y to the scores <x, theta_0>."""
+    """Sampler of users with random features x and answers y to the scores <x, theta_0>."""
 
     def __init__(self, loss: Regression, answers: Answers, truth: Floats, streams: Streams) -> None:
         self._answers, self._truth = answers, truth
@@ -127,7 +127,7 @@ class Regressed:
         )
 
     def __call__(self, directions: Floats) -> Floats:
-        """Draw the next users (x, y), one for each of n `directions`, (n, R, N + 1)."""
+        """Draw users (x, y) of the next n rounds, (n, R, dim + 1), n the length of `directions`."""
         count = len(directions)
         x = self._features.take(count)
         m, noise, uniforms = (
@@ -146,21 +146,21 @@ class Resampled:
         self._rows, self._uniforms = rows, streams.uniforms("rows")
 
     def __call__(self, directions: Floats) -> Floats:
-        """Draw the next users (x, y), one for each of n `directions`, (n, R, N + 1)."""
+        """Draw users (x, y) of the next n rounds, (n, R, dim + 1), n the length of `directions`."""
         row = (self._uniforms.take(len(directions)) * len(self._rows)).astype(np.int64)
         return self._rows[row]
 
 
-TRUTHS = ("dense", "sparse", "random-sparse", "gaussian")
+TRUTHS = ("dense", "sparse", "random-sparse", "gaussian")  # names of laws in `Truth`
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Law of the parameter theta_0 of a replica, a vector or by name::
+    """Law of a replica's parameter theta_0, given as a vector or by name::
 
         dense           all entries equal
         sparse          equal first `sparsity` entries, others 0
-        random-sparse   `sparsity` equal entries at random places, others 0
+        random-sparse   `sparsity` equal entries at random coordinates, others 0
         gaussian        a normal vector
 
     Named parameters are scaled to l_p length `norm`.
@@ -185,13 +185,13 @@ class Truth:
 
     @property
     def length(self) -> float:
-        """Length `|theta_0|_p`."""
+        """Length `|theta_0|_p` of the parameter."""
         if isinstance(self.theta, str):
             return self.norm
         return float(norms(self._vector(), self.domain.p)[0])
 
     def draw(self, streams: Streams) -> Floats:
-        """Draw theta_0 for each replica, (R, N)."""
+        """Draw the parameter theta_0 for each replica, (R, dim)."""
         R, N = len(streams), self.domain.dim
         if not isinstance(self.theta, str):
             return np.tile(self._vector(), (R, 1))
@@ -215,7 +215,7 @@ Family = Literal["linear", "logistic", "quantile"]
 
 @dataclass(kw_only=True, eq=False)
 class StreamingRegression(StreamProblem):
-    """Learn a regression from a stream of independent users and release every iterate.
+    """Learn a regression from a stream of independent users, and release every iterate.
 
     Description:
         Each round the agent plays a parameter theta in the l_p ball of `radius`; then it observes
@@ -263,11 +263,11 @@ class StreamingRegression(StreamProblem):
     Arguments:
         * `family`: `"linear"`, `"logistic"` or `"quantile"` (of `level`, in (0, 1)); by default
           linear, for real data logistic.
-        * `p`: from 1 to infinity (also `"inf"`). `dim`, `radius`: the ball. `bound`: of `|y|`, 1
-          for the logistic family.
+        * `p`: order of the norm, from 1 to infinity (also `"inf"`). `dim`, `radius`: of the ball.
+          `bound`: largest `|y|`, 1 for the logistic family.
         * `theta`: theta_0, `"dense"` (all entries equal), `"sparse"` (the first `sparsity` entries
-          equal), `"random-sparse"` (at random places), `"gaussian"` (a normal vector), all of l_p
-          length `norm`; or any vector of the ball.
+          equal), `"random-sparse"` (at random coordinates), `"gaussian"` (a normal vector), all of
+          l_p length `norm`; or any vector of the ball.
         * `noise`: see the table; at most 1,000 `(bound - |theta_0|_p)`. `contamination`: the share
           of outliers, at most 1/2; `outliers`: `"flip"`, -y in place of y, or `"coin"`, +bound or
           -bound.
@@ -366,7 +366,8 @@ class StreamingRegression(StreamProblem):
 
 
 _MAX_NOISE_RATIO = 1000
-"""Largest noise over its bound; wider noise is uniform, and its mean square lost to rounding"""
+"""Largest ratio of noise to its bound; beyond it rounding dominates the noise's mean square"""
+# arguments of synthetic users, not allowed with `data`
 _SYNTHETIC = ("dim", "theta", "norm", "sparsity", "noise", "contamination", "outliers")
 
 
