@@ -1,4 +1,4 @@
-"""Runs on streams of users that evaluate the points an agent releases."""
+"""Runs on streams of users in which the points that an agent releases are evaluated."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,35 +17,34 @@ from dpbandit.specs import AgentConfig, Hindsight
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import AgentRecorder, certificate_of
 
-TEST_USERS = 10_000
+TEST_USERS = 10_000  # fresh users on whom points are evaluated
 
 
 class Release(NamedTuple):
-    """Evaluation of R released points."""
+    """Evaluation of the points that R replicas release."""
 
     suboptimality: Floats
-    """SubOpt, (F(theta) - F(theta*)) / (F(0) - F(theta*)) on `TEST_USERS` fresh users, (R,)"""
+    """Excess risk of the point divided by that of 0, both on `TEST_USERS` fresh users, (R,)"""
     risk: Floats
-    """Risk F(theta), exact or as exact as the problem can, (R,)"""
+    """Risk of the point, exact or as exact as the problem can compute it, (R,)"""
     excess: Floats
-    """Excess risk F(theta) - F(theta*), (R,)"""
+    """Risk of the point minus the least risk, (R,)"""
     seconds: float
-    """Processor time of all replicas, with drawing users, without set-up"""
+    """Processor time of all replicas, which includes drawing users but no set-up"""
     log: Log
-    """Log of the last round"""
+    """Regret and other logged numbers after the last round"""
 
 
 def stream_problem(
     environment: str, env_kwargs: Mapping[str, Any], config: AgentConfig, *, users: int
 ) -> StreamProblem:
-    """Return the stream that `config` plays for n = `users` rounds.
+    """Return the stream problem on which the point that `config` learns from n users is evaluated.
 
-    The horizon is n + 1, where the last round plays the point learned from n users, so that n users
-    enter the agent's sums; it is n for agents whose only release comes after the last round
-    (`refit="once"`).
+    The horizon is n + 1, as the last round plays the point learned from the n users before. It is n
+    for agents whose only release comes after the last round (`refit="once"`).
 
     Raises:
-        InputError: an unknown environment or argument, an environment that is no stream, users < 1.
+        InputError: if an environment or argument is unknown, it is not a stream, or users < 1.
     """
     whole("users", users, 1)
     rounds = users if getattr(config, "refit", "") == "once" else users + 1
@@ -63,10 +62,10 @@ def release(
     users: int,
     advance: Callable[[int], None] = lambda rounds: None,
 ) -> Release:
-    """Play `users` rounds of a `stream_problem`, and evaluate the next point.
+    """Play `users` rounds of a `stream_problem`, and evaluate the point of the next round.
 
     Raises:
-        InputError: an oracle in place of an agent.
+        InputError: if `config` is an oracle, which releases no point.
     """
     if isinstance(config, Hindsight):
         raise InputError(
@@ -113,11 +112,11 @@ class ReleaseConfiguration(Configuration):
         return replace(run, measures=measures)
 
 
-_LOOKS_PER_GRID = 16
+_LOOKS_PER_GRID = 16  # number of evaluations that each of two grids of rounds has
 
 
 def looks(users: int) -> Ints:
-    """Return the rounds of evaluations from 1 to `users`, evenly spaced in log and in number.
+    """Return rounds of evaluation from 1 to `users`: a geometric grid joined with an even one.
 
     >>> looks(20).tolist()
     [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20]
@@ -127,7 +126,7 @@ def looks(users: int) -> Ints:
 
 
 class CurveConfiguration(ReleaseConfiguration):
-    """An agent on a stream whose point is evaluated after 1, 2, .. users, one replica at a time."""
+    """An agent on a stream whose point is evaluated at `looks`, one replica at a time."""
 
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
@@ -149,7 +148,7 @@ class CurveConfiguration(ReleaseConfiguration):
         return replace(run, measures=measures)
 
     def _curve(self, seed: Seed) -> tuple[Log, Floats, list[float]]:
-        """Return the log, SubOpt at each of `looks`, and processor time without evaluation."""
+        """Return the run's log, suboptimality at `looks`, and processor time without evaluation."""
         problem, marks = self.problem(), looks(self.setup.horizon)
         seen, points, times = AgentRecorder(self.config), list[Floats](), list[float]()
         start = time.process_time()
@@ -165,11 +164,11 @@ class CurveConfiguration(ReleaseConfiguration):
 
 
 def _suboptimality(problem: StreamProblem, points: Sequence[Floats]) -> Floats:
-    """Return (F(theta) - F(theta*)) / (F(0) - F(theta*)) of points (1, N)."""
+    """Return the excess risk of each point (1, N), divided by that of the origin."""
     origin = problem.excess_risk(np.zeros_like(points[0]))
     return np.array([float((problem.excess_risk(theta) / origin)[0]) for theta in points])
 
 
 def curve(run: AgentRun, measure: str) -> list[Floats]:
-    """Return "suboptimality" or "seconds" at each of `looks`, (R,) each."""
+    """Return a run's "suboptimality" or "seconds" at each of `looks`, (R,) each."""
     return [run.measures[f"{measure} after {t}"] for t in looks(run.setup.horizon).tolist()]

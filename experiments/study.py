@@ -72,25 +72,26 @@ Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead
 Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]
 Replicas: TypeAlias = Annotated[int | None, typer.Option(help="Independent repetitions, >= 2.")]
 Sizes: TypeAlias = Mapping[str, Any]
-"""Numbers, lists of numbers and strings, by name"""
+"""Name -> number, list of numbers or string that a study takes"""
 Lines: TypeAlias = Mapping[str, Sequence[Configuration]]
-"""Label -> configurations along an axis; a single one is a baseline"""
+"""Label of a line -> a configuration for each value of the axis; a single one is a baseline"""
 Panels: TypeAlias = Mapping[str, Lines]
-"""Panel name -> its lines"""
+"""Name of a panel -> its lines"""
 
 
+# `log` of a study -> class of its configurations
 _LOG_KINDS = {"marks": Configuration, "last": LastRound, "release": ReleaseConfiguration}
 
 
 class Found(NamedTuple):
-    """Results of a study."""
+    """Results of a study that its command writes and prints."""
 
     frames: Mapping[str, pd.DataFrame]
-    """Frames by name, written as NAME.csv"""
+    """Name -> frame, to be written as NAME.csv"""
     figures: Iterable[Path]
-    """Paths of figures, already written"""
+    """Paths of figures, which are written already"""
     tables: Iterable[Table | str] = ()
-    """Tables printed at the end"""
+    """Tables to be printed at the end"""
 
 
 class Answers(NamedTuple):
@@ -106,7 +107,7 @@ class Answers(NamedTuple):
                     yield question, panel, label, runs
 
     def slopes(self, question: str, x: str) -> dict[tuple[str, str], Slope]:
-        """Fit the exponent of regret in x of lines with at least 3 places, by (panel, label)."""
+        """Fit exponents of regret in x, by (panel, label); lines need 3 or more values of x."""
         found = {}
         for answered, panel, label, runs in self.lines():
             places = [place_of(run, x) for run in runs] if answered == question else []
@@ -127,16 +128,16 @@ class Answers(NamedTuple):
 
 
 class StudyFile(Strict):
-    """The tables of a `study.toml`, see the module."""
+    """Content of a `study.toml`, as the docstring of this module describes it."""
 
     name: str
     summary: str
     log: Literal["marks", "last", "release"] = "marks"
-    """Rounds that runs log; the last alone where hindsight is slow or a release is evaluated"""
+    """Logged rounds, all of `log_marks`, only the last, or that of an evaluated release"""
     targets: tuple[str, ...] = ()
-    """Sizes, such as epsilon, that are passed to every agent with a setting of that name"""
+    """Names of sizes, such as epsilon, that are passed to every agent with such a setting"""
     data_agents: tuple[str, ...] = ()
-    """Ids of agents that play the problem of [data]"""
+    """Ids of agents that play the problems of [data], as they observe data, not rewards"""
     sizes: dict[str, Any]
     quick: dict[str, Any]
     problems: dict[str, str]
@@ -154,17 +155,17 @@ class StudyFile(Strict):
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """Agents by label, each an id with its settings."""
+        """Label of an agent -> its id and settings as text."""
         groups = reversed(self.agents.values())  # of several the first
         return {label: words for group in groups for label, words in group.items()}
 
     @property
     def questions(self) -> dict[str, Figure]:
-        """Figures with runs, by question."""
+        """Question -> the figure that lists its lines."""
         return {figure.question: figure for figure in self.figures if figure.asks_for_runs}
 
     def panes(self, figure: Figure, sizes: Sizes) -> list[Pane]:
-        """Return the panels of a figure at these sizes."""
+        """Return the panels of a figure, with values for sizes and variables."""
         known, found = {**self.sizes, **sizes}, []
         for panel in figure.panels or [Panel()]:
             changes = {key: getattr(panel, key) for key in panel.model_fields_set}
@@ -177,7 +178,7 @@ class StudyFile(Strict):
         return found
 
     def configurations(self, sizes: Sizes) -> dict[str, Panels]:
-        """Return the configurations of all questions at these sizes."""
+        """Return the configurations at these sizes, by question, panel and label."""
         return {
             question: {pane.name: self._lines(pane) for pane in self.panes(figure, sizes)}
             for question, figure in self.questions.items()
@@ -225,12 +226,12 @@ class StudyFile(Strict):
         return setup_in_words(place.format(**known), **how)
 
     def config(self, words: str, known: Mapping[str, Any]) -> AgentConfig:
-        """Return the agent of this text with its variables filled in."""
+        """Parse an agent's id and settings, after replacing the variables by values."""
         targets = {name: known[name] for name in self.targets if name in known}
         return parse_agent(words.format(**known), **targets)
 
     def measure(self, sizes: Sizes, out: Path, *, progress: bool = True) -> Answers:
-        """Run missing configurations, each once, in the folder of its number of replicas."""
+        """Run missing configurations, in a folder for each number of replicas; return all runs."""
         known, wanted = {**self.sizes, **sizes}, self.configurations(sizes)
         by_replicas = grouped(wanted, lambda question: self.questions[question].replicas)
         found: dict[str, Mapping[str, RunLines]] = {question: {} for question in wanted}
@@ -270,7 +271,7 @@ class StudyFile(Strict):
         return found.slopes(figure.question, figure.exponent) if figure.exponent else {}
 
     def slopes(self, found: Answers) -> pd.DataFrame:
-        """Return a row for each exponent of all questions."""
+        """Return the fitted exponents of all questions, one row each."""
         return pd.DataFrame(
             [
                 {"question": name, "axis": one.exponent, "panel": p, "line": label, **s._asdict()}
@@ -280,7 +281,7 @@ class StudyFile(Strict):
         )
 
     def tables(self, found: Answers, sizes: Sizes) -> Iterator[Table]:
-        """Yield a table for every panel of every question without a program of its own."""
+        """Yield a table for each panel, without questions that have a program of their own."""
         for question, figure in self.questions.items():
             if figure.program:
                 continue
@@ -307,7 +308,7 @@ class StudyFile(Strict):
 
 
 def setup_in_words(words: str, **how: Any) -> Setup:
-    """Parse the problem ID:ARGUMENT=VALUE; `how` has horizon, seed and label."""
+    """Parse a problem ID:ARGUMENT=VALUE; `how` has its horizon, seed and label."""
     environment, *arguments = re.split(r":(?=\w+=)", words)
     return setup_of(environment, parse_settings(arguments), **how)
 
@@ -319,7 +320,7 @@ def read(folder: str) -> StudyFile:
 
 
 def _bindings(table: Panel | LineGroup, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the known variables with every combination of the values of `each`."""
+    """Yield the known variables, extended by each combination of values of `table.each`."""
     axes = [computed(values, known) for values in table.each.values()]
     for values in product(*axes):
         yield {**known, **dict(zip(table.each, values, strict=True))}
@@ -328,7 +329,7 @@ def _bindings(table: Panel | LineGroup, known: Mapping[str, Any]) -> Iterator[di
 def _places(
     table: Panel, known: Mapping[str, Any], more: Mapping[str, Any] = MappingProxyType({})
 ) -> list[dict[str, Any]]:
-    """Return the variables at every place of the axis, with results of `let` and `more`."""
+    """Return the variables at each value of the axis, with those computed by `let` and `more`."""
     ((name, values),) = table.over.items() or [("", [None])]
     found = []
     for value in computed(values, known):
@@ -412,7 +413,7 @@ def measured(study: Study, out: Path, *, progress: bool = True) -> Results:
     """Run the missing configurations of a study in the folder `out`, and load all results.
 
     Raises:
-        InputError: as `run_sweep`, for example for blocks of another version.
+        InputError: for a reason of `run_sweep`, such as blocks of another version.
     """
     done = run_sweep(study, out, backend="threading", resume=True, progress=progress)
     if done.found.corrupt:
@@ -438,7 +439,7 @@ def runs_of(
 
 
 def grouped(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    """Return things grouped by key, in order of first appearance."""
+    """Group things by key; groups are in order of first appearance."""
     found: dict[Any, list[Any]] = {}
     for one in things:
         found.setdefault(key(one), []).append(one)
@@ -472,9 +473,9 @@ def along(
     last: tuple[str, Mapping[str, str]] | None = None,
     every: int = 1,
 ) -> Table:
-    """Tabulate lines as rows, with a column for every `every`-th place, counted from the last.
+    """Tabulate lines as rows; every `every`-th value of the axis, back from the last, has a column.
 
-    `last` is the heading of a further column, and its cells by label.
+    `last` has the heading of a further column, and its cells by label.
     """
     table = Table(title=title)
     table.add_column("agent", no_wrap=True)

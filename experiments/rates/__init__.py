@@ -1,8 +1,8 @@
 """Printed rates beside measured exponents: one study for every table of rates. See README.md.
 
 A row of tables.toml has the printed rate, the problem on which it is measured, and the agent. The
-study has its own program, since exponents are fitted along three axes, for agents of several
-readings and for the formula of the bound.
+study has its own program, since exponents are fitted along three axes, for agents set up in several
+ways (readings) and for the formula of the bound.
 
 A measured exponent is that of excess risk, or of regret, in T, the dimension d or epsilon with the
 other two fixed. A bound is an order: a smaller exponent than the printed one refutes nothing; a
@@ -34,9 +34,9 @@ from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import LastRound
 
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
-READINGS = ("certified", "printed", "public")
+READINGS = ("certified", "printed", "public")  # proved here, as printed, without privacy
 _KAPPA = 2.0
-"""Value of kappa = 1 / (p - 1) at p = 1.5"""
+"""Constant kappa = 1 / (p - 1) in bounds for l_p norms, at p = 1.5"""
 
 
 class Point(NamedTuple):
@@ -48,11 +48,11 @@ class Point(NamedTuple):
 
 
 class Rate(Strict):
-    """A row of tables.toml."""
+    """A row of tables.toml, with the printed rate and how it is measured."""
 
     number: int
     setting: str
-    """Losses, in the words of the table"""
+    """Kind of losses, in the words of the paper"""
     source: str
     """Authors and theorem of the bound"""
     bound: str
@@ -60,47 +60,46 @@ class Rate(Strict):
     value: str
     """Formula of the bound with every constant 1, in T, d, epsilon and kappa"""
     exponents: dict[Axis, float]
-    """Exponents of the bound, up to logarithms"""
+    """Axis -> exponent of the bound, up to logarithms"""
     problem: str = ""
-    """Environment as text with {d}; "" if no agent of this library belongs to the row"""
+    """Environment as text with {d}, the dimension; "" if this library has no agent for the row"""
     agent: str = ""
     printed: str = ""
-    """Agent of the paper, if its noise or parameters differ from `agent`"""
+    """Agent as printed in the paper, if its noise or parameters differ from `agent`"""
     per_round: dict[str, float] = {}
-    """Settings of the agent that are multiplied by T"""
+    """Setting of the agent -> its value divided by the horizon"""
     public: bool = True
-    """True if the agent has a variant without privacy"""
+    """True if the agent can also be run without privacy"""
     dim: int = 10
-    """Dimension d along the other axes"""
+    """Dimension d where another variable than d varies"""
     dims: tuple[int, ...] = (4, 8, 16, 32, 64)
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
 
     @property
     def readings(self) -> list[str]:
-        """Readings for which the row has an agent."""
+        """Elements of `READINGS` for which the row has an agent."""
         there = {"certified": self.agent, "printed": self.printed, "public": self.public}
         return [reading for reading in READINGS if self.agent and there[reading]]
 
     def config(self, reading: str, at: Point) -> AgentConfig:
-        """Return the agent of a reading at a point."""
+        """Return the agent for a reading (one of `READINGS`) with the epsilon of a point."""
         words = self.printed if reading == "printed" else self.agent
         settings = {key: share * at.T for key, share in self.per_round.items()}
         settings["epsilon"] = inf if reading == "public" else at.epsilon
         return parse_agent(words + "".join(f":{key}={value}" for key, value in settings.items()))
 
     def value_at(self, at: Point) -> float:
-        """Return the value of the printed bound, every constant 1, at a point."""
+        """Return the printed bound with every constant 1, at a horizon, dimension and epsilon."""
         known = {**at._asdict(), "kappa": min(_KAPPA, 2 * log(at.d))}
         return float(computed(self.value, known))
 
     @property
     def excess(self) -> bool:
-        """True if the rate bounds the excess risk of the point after T users, not regret."""
+        """True if the rate bounds the excess risk after T users, False if it bounds regret."""
         return self.problem.startswith("StreamingRegression") and self.exponents["T"] < 0
 
     def points(self, axis: Axis, T: int) -> list[Point]:
-        """Return the points along an axis up to the longest horizon T; other axes are run at T //
-        4."""
+        """Return points along an axis; horizons are at most T, along d and epsilon T // 4."""
         if axis == "T":
             return [Point(T // 2**j, self.dim) for j in (4, 3, 2, 1, 0)]
         if axis == "d":
@@ -108,20 +107,20 @@ class Rate(Strict):
         return [Point(max(2, T // 4), self.dim, epsilon) for epsilon in self.epsilons]
 
     def configuration(self, reading: str, at: Point, *, seed: int) -> Configuration:
-        """Return the configuration of a point."""
+        """Return the configuration of a reading's agent at a point."""
         label = f"row {self.number}, d = {at.d}"
         setup = setup_in_words(self.problem.format(d=at.d), horizon=at.T, seed=seed, label=label)
         kind = ReleaseConfiguration if self.excess else LastRound
         return kind(setup, reading, self.config(reading, at))
 
     def measured(self, run: AgentRun) -> Floats:
-        """Return excess risk or regret, (R,)."""
+        """Return the excess risk of a run or its regret, whichever the rate bounds, (R,)."""
         return run.measures["excess"] if self.excess else run.regret[-1]
 
 
 @cache
 def tables() -> dict[str, tuple[tuple[Rate, ...], int]]:
-    """Read all tables by name: their rows, and the default of the longest horizon."""
+    """Read tables.toml: name of a table -> its rows, and the default of the longest horizon."""
     text = (files("dpbandit.experiments.rates") / "tables.toml").read_text()
     return {
         name: (
@@ -133,11 +132,11 @@ def tables() -> dict[str, tuple[tuple[Rate, ...], int]]:
 
 
 _MIN_LONGEST_HORIZON = 64
-"""Smallest value of the longest horizon, since a sixteenth of it is played, too"""
+"""Smallest choice of the longest horizon, since a sixteenth of it is played, too"""
 
 
 class Entry(NamedTuple):
-    """Runs of a row of tables.toml along one axis, under one reading."""
+    """Runs of a row of tables.toml along one axis, for one of `READINGS`."""
 
     rate: Rate
     axis: Axis
@@ -147,22 +146,22 @@ class Entry(NamedTuple):
 
     @property
     def places(self) -> list[float]:
-        """Positions of the runs on the axis."""
+        """Values of the axis (T, d or epsilon), one for each run."""
         return [getattr(at, self.axis) for at in self.points]
 
     @property
     def values(self) -> list[Floats]:
-        """Excess risk or regret at each place, (R,) each."""
+        """Excess risk or regret of each run, (R,) each."""
         return [self.rate.measured(run) for run in self.runs]
 
     @property
     def slope(self) -> Slope:
-        """Measured exponent with its standard error."""
+        """Exponent fitted to the measured values, with its standard error."""
         return slope(self.places, self.values)
 
     @property
     def bound_exponent(self) -> float:
-        """Exponent of the printed bound with every constant 1, at the same places."""
+        """Exponent fitted to the printed bound, with every constant 1, at the same points."""
         values = np.array([[self.rate.value_at(at)] * 2 for at in self.points])
         return slope(self.places, list(values)).value
 
@@ -194,7 +193,7 @@ class Entry(NamedTuple):
 def measure(
     request: Request, rates: Sequence[Rate], T: int, *, progress: bool = True
 ) -> list[Entry]:
-    """Run rows along their axes up to horizon T under the readings; runs that exist are reused."""
+    """Run rows along their axes up to horizon T for the requested readings; reuse existing runs."""
     whole("replicas", request.replicas, 2)  # there are standard errors
     every = [
         (rate, axis, reading, rate.points(axis, T))
@@ -219,7 +218,7 @@ def measure(
 
 
 def report(rates: Sequence[Rate], entries: Sequence[Entry]) -> Iterator[Table]:
-    """Yield a table of the printed rows, and one of the measured exponents."""
+    """Yield a table of the printed rates, and one of the measured exponents."""
     headings = ("row", "losses", "source", "order of the bound")
     cells = []
     for rate in rates:
@@ -289,7 +288,7 @@ def draw(entries: Sequence[Entry], path: Path) -> None:
 
 
 def reproduce(request: Request) -> Reproduced:
-    """Measure the chosen rows under the chosen readings; draw a figure if requested.
+    """Measure the requested rows for the requested readings; draw a figure if requested.
 
     Rows and the longest horizon are chosen as in "1-3,5,T=4096".
     """

@@ -1,4 +1,4 @@
-"""Regret of prices for returning customers, visit by visit. See README.md."""
+"""Regret of prices for returning customers, by number of the visit. See README.md."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +11,11 @@ from dpbandit.results.plots import from_zero, legend_at_the_foot, level, line
 from dpbandit.results.runs import AgentRun
 
 _VISIT_EDGES = np.array([0, 1, 2, 3, 5, 8, 12, 20, 40])
-"""Visit numbers between which regret is averaged"""
+"""Edges of the intervals of visit numbers over which regret is averaged"""
 
 
 def by_visit(run: AgentRun) -> Floats:
-    """Return mean regret between visits `_VISIT_EDGES` of customers who take turns, (n, R)."""
+    """Return regret per visit between `_VISIT_EDGES`, (intervals, R); customers take turns."""
     people = run.setup.horizon / _VISIT_EDGES[-1]
     marks = np.concatenate([[0], run.marks])
     total = np.concatenate([np.zeros((1, run.regret.shape[1])), run.regret])
@@ -26,7 +26,7 @@ def by_visit(run: AgentRun) -> Floats:
 def draw_visits(
     path: Path, figure: Figure, panes: Sequence[Pane], found: Mapping[str, RunLines]
 ) -> None:
-    """Draw regret a visit against the visit number."""
+    """Draw regret per visit against the number of the visit."""
     middle = (_VISIT_EDGES[:-1] + _VISIT_EDGES[1:] + 1) / 2
     with framed(path, list(found), figure.heading, figure.size, found) as (axes,):
         (lines,) = found.values()

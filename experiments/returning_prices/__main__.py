@@ -13,7 +13,7 @@ _TABLE_COLUMNS = ("shift", "spread", "agent", "certified_epsilon", "mean", "se")
 
 
 def survey(run: AgentRun) -> Mapping[str, Any]:
-    """Return the bias and the spread of the survey."""
+    """Return bias and spread of the customer survey on which agents' priors rest."""
     arguments = run.setup.env_kwargs
     settings = {"shift": ("survey_shift", 0.0), "spread": ("survey_spread", 1.0)}
     return {name: arguments.get(*one) for name, one in settings.items()}

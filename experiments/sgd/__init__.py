@@ -1,7 +1,8 @@
 """Table 5.1 reproduced: printed values, their reproduction, certified agents. See README.md.
 
-Beside the study of study.toml: distances from printed values and from an independent program's, and
-the epsilon of the authors' program as it ran.
+Added to study.toml are differences from printed values and from those of an independent program,
+and the epsilon of the authors' program as it ran. SubOpt is the excess risk of a released point,
+divided by that of 0.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,26 +31,26 @@ from dpbandit.results.runs import AgentRun, standard_error
 STUDY = read("sgd")
 STUDY.sizes["rows"] = rows()
 PROBLEMS = dict(zip(("equal", "stated"), STUDY.problems, strict=True))
-"""True parameter theta*, of the table's program and of Section 5.3 -> label of the problem"""
-FLOOR = "least squares"
-COMPETITORS = tuple(STUDY.agents["OFW, certified"])[2:]
+"""Name of theta*, equal entries as in the authors' program or as stated -> label of the problem"""
+FLOOR = "least squares"  # label of the agent that nearly attains the least risk
+COMPETITORS = tuple(STUDY.agents["OFW, certified"])[2:]  # labels of other private agents
 _RADIUS, _BOUND = 2.0, 1.25
-"""Radius of the domain, and bound of `|y|`"""
+"""Radius of the domain, and bound on the absolute value of responses"""
 
 
 def setup_of_regression(setting: Setting, *, seed: int, theta: str = "equal") -> Setup:
-    """Return the problem of a setting, with theta* of `PROBLEMS`."""
+    """Return the problem for norm p, dimension d and T users, with a theta* of `PROBLEMS`."""
     p, d, T = setting
     return STUDY.setup(PROBLEMS[theta], {"p": p, "d": d, "T": T, "seed": seed})
 
 
 def suboptimality(regret: Floats, rounds: Any, run: AgentRun, lines: Any) -> Floats:
-    """Return SubOpt of the released point, (R,), for figures."""
+    """Return SubOpt of the released point, (R,), as a value for figures."""
     return run.measures["suboptimality"]
 
 
 class Entry(NamedTuple):
-    """A line of our table: a printed row beside measured runs."""
+    """A line of our table, with a printed row and runs of one agent for it."""
 
     row: Row
     label: str
@@ -57,16 +58,16 @@ class Entry(NamedTuple):
     runs: Sequence[AgentRun]
     """Runs, one for each step scale"""
     theta: str = "equal"
-    """Key of `PROBLEMS`"""
+    """Name of theta*, a key of `PROBLEMS`"""
 
     @property
     def run(self) -> AgentRun:
-        """Run with the least SubOpt."""
+        """Run with the least mean SubOpt, at the best step scale."""
         return min(self.runs, key=lambda run: float(run.measures["suboptimality"].mean()))
 
     @property
     def suboptimality(self) -> Floats:
-        """SubOpt of each replica."""
+        """SubOpt (relative excess risk) of each replica, (R,)."""
         return self.run.measures["suboptimality"]
 
     @property
@@ -76,29 +77,29 @@ class Entry(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Processor time of one replica, all played together."""
+        """Processor time per replica, when all are played together."""
         return float(self.run.measures["seconds"].mean())
 
     @property
     def mean(self) -> float:
-        """Mean SubOpt."""
+        """Mean SubOpt (relative excess risk) of the replicas."""
         return float(self.suboptimality.mean())
 
     @property
     def se(self) -> float:
-        """Standard error of the mean SubOpt."""
+        """Standard error of the mean SubOpt (relative excess risk)."""
         return standard_error(self.suboptimality)
 
     @property
     def reached(self) -> bool:
-        """True if SubOpt is at most the printed one, for an equal theta*."""
+        """True if mean SubOpt is at most the printed one, measured on the same theta*."""
         return not self.row.sparse and self.mean <= self.row.suboptimality
 
     @property
     def unclipped_epsilon(self) -> float:
-        """Epsilon of the printed line without our clip of gradients to S = 2 (beta D + L).
+        """Epsilon of a printed agent without our clip of gradients to the sensitivity it states.
 
-        The noise is normal (p > 2), the sensitivity the true S; infinity if nothing is proved.
+        Its Gaussian noise then meets the true sensitivity of gradients; infinity without a proof.
         """
         at = self.row.setting
         loss = LinearRegression(LpBall(at.dim, at.p, _RADIUS), _BOUND)
@@ -110,14 +111,14 @@ class Entry(NamedTuple):
 
     @property
     def z_printed(self) -> float:
-        """Distance from the printed mean, in combined standard errors."""
+        """Difference from the printed mean, in combined standard errors."""
         return (self.mean - self.row.suboptimality) / hypot(self.se, self.row.se)
 
     @property
     def reference(self) -> Measured | None:
-        """Mean SubOpt of the independent program, for theta* with equal entries.
+        """Mean SubOpt of the independent program, measured for theta* with equal entries.
 
-        None for agents that are only compared with a reading of the printed row.
+        None for agents that this program did not measure.
         """
         key = (self.row.algorithm, self.reading, self.row.setting)
         beside = self.reading == "certified" or self.label == FLOOR or self.theta != "equal"
@@ -125,7 +126,7 @@ class Entry(NamedTuple):
 
     @property
     def z_reference(self) -> float:
-        """Distance from the reference in combined standard errors, less rounding, or NaN."""
+        """Difference from `reference` beyond its rounding, in combined standard errors, or NaN."""
         if (reference := self.reference) is None:
             return nan
         run = next((one for one in self.runs if scale_of(one) == reference.scale), self.run)
@@ -168,12 +169,12 @@ class Entry(NamedTuple):
 
 
 def scale_of(run: AgentRun) -> Any:
-    """Return the step scale of a run."""
+    """Return the factor of the step sizes of a run's agent, its setting `scale` or `step`."""
     return run.config.get("scale", run.config.get("step"))
 
 
 def entries(sizes: Sizes, found: Answers) -> list[Entry]:
-    """Return the lines of our table, in the order of its rows."""
+    """Return the lines of our table for the chosen rows, sorted by row."""
     known = {**STUDY.sizes, **sizes}
     theta = {label: theta for theta, label in PROBLEMS.items()}[known["problem"]]
     return [
@@ -185,19 +186,19 @@ def entries(sizes: Sizes, found: Answers) -> list[Entry]:
 
 
 def beside(found: Sequence[Entry], row: Row) -> dict[str, Entry]:
-    """Return the measured lines of a row by label."""
+    """Return the measured lines of a printed row by label."""
     return {entry.label: entry for entry in found if entry.row == row}
 
 
 def rows_of(found: Sequence[Entry], algorithm: str) -> list[Row]:
-    """Return the rows of an algorithm by p, d and T."""
+    """Return the printed rows of an algorithm, sorted by p, d and T."""
     chosen = dict.fromkeys(entry.row for entry in found if entry.row.algorithm == algorithm)
     return sorted(chosen, key=lambda row: row.setting)
 
 
 _MAX_COLUMNS = 4
-"""Columns of numbers that fit in a line of 80 letters"""
-_TITLES = {
+"""Largest number of columns of numbers that fit in a line of 80 letters"""
+_TITLES = {  # algorithm -> title of its table
     "OFW": "OFW: tree-based online Frank-Wolfe (DP-TOFW)",
     "NoisySFW": "NoisySFW",
     "NoisySGD": "NoisySGD",
@@ -287,11 +288,11 @@ def _risk(entry: Entry) -> str:
     return f"{values.mean():.3g} ± {standard_error(values):.2g}"
 
 
-_CERTIFIED = (
+_CERTIFIED = (  # caption of tables of epsilon
     "printed claim: (1, 1/T)-DP; inf: nothing is proved, or no privacy. In brackets: as the "
     "program ran, without our clip to the sensitivity it states"
 )
-_EVERYBODY = (
+_EVERYBODY = (  # caption of the table of all certified agents
     "SubOpt, one configuration for all rows, each certified at (1, 1/T) but for least squares. "
     "*: at or below the printed OFW"
 )
@@ -319,4 +320,4 @@ _MEASURES: Sequence[tuple[str, Callable[[Row], str], Callable[[Entry], str], str
         "processor time, a replica's share of {}; users are drawn in it, too",
     ),
 )
-"""Heading, printed number, measured number, caption with {} for our number of replicas"""
+"""Heading, functions for the printed and our cell, and caption; {} is our number of replicas"""

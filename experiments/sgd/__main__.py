@@ -1,10 +1,10 @@
 """The command of Table 5.1, with its figures and Figures 5.2 and 5.3 (training curves).
 
-Figures 5.2 and 5.3 of Han et al.: training curves by step scale, and SubOpt against seconds. Their
-points lie within runs, so study.toml defines only the agents.
+Figures 5.2 and 5.3 of Han et al.: training curves by step scale, and SubOpt against seconds. They
+evaluate points within a run, so study.toml defines only the agents.
 
-Two readings: "printed" has the noise laws of the program that made Table 5.1, and for NoisySGD the
-printed noise, with 10 T of its T^2 steps; "certified" is (1, 1/T)-DP as proved.
+Two ways to set up agents: "printed" has the noise laws of the program behind Table 5.1, and for
+NoisySGD the printed noise, with 10 T of its T^2 steps; "certified" is (1, 1/T)-DP as proved.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_SIZE = (14.5, 5.8)
+_SIZE = (14.5, 5.8)  # width and height of figures in inches
 _CROWDED_LINES = ("noisy-sgd", "phased-sgd", "snowball-sgd", "local-md", "dp-ftrl")
-"""Competitors above about 0.3 at d = 20, left out because their lines would hide the others"""
+"""Agents with SubOpt above about 0.3 at d = 20, not drawn as their lines would hide others"""
 
 
 def _draw_time(found: Sequence[Entry], path: Path) -> None:
@@ -79,7 +79,7 @@ def _draw_over(
     *,
     but: Sequence[str] = (),
 ) -> None:
-    """Draw the OFW rows of the largest d beside the printed values, one panel for each p."""
+    """Draw SubOpt of rows OFW with the largest d, measured and printed, one panel for each p."""
     rows = rows_of(found, "OFW")
     dim = max(row.setting.dim for row in rows)
     orders = sorted({row.setting.p for row in rows})
@@ -118,24 +118,24 @@ def _draw_over(
 
 
 _PASSES, _STOPS, _FEWEST = 10, 5, 16
-_FIGURE_5_2 = (Setting(1.5, 10, 2000), Setting(inf, 10, 2000))
-_FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))
+_FIGURE_5_2 = (Setting(1.5, 10, 2000), Setting(inf, 10, 2000))  # norm p, dimension, users
+_FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))  # norm p, dimension, users
 
 
 class Curve(NamedTuple):
-    """A drawn line: an agent with one step scale, and its SubOpt along a run."""
+    """SubOpt of an agent with one step scale, at several positions of a run."""
 
     algorithm: str
     setting: Setting
     reading: str
     scale: float
     where: Sequence[float]
-    """Positions in users or steps"""
+    """Positions, as numbers of users or of steps"""
     values: Sequence[Floats]
     """SubOpt at each position, (R,) each"""
     seconds: Sequence[Floats]
     run: AgentRun
-    """Last run, whose certificate holds for the curve"""
+    """Run to the last position, whose certificate holds for the curve"""
 
     @property
     def panel(self) -> str:
@@ -149,7 +149,7 @@ class Curve(NamedTuple):
 
     @property
     def printed(self) -> float | None:
-        """SubOpt of the row of Table 5.1, which is at the best scale."""
+        """SubOpt printed in Table 5.1 for the best step scale; None without such a row."""
         name = {"DP-TOFW": "OFW"}.get(self.algorithm, self.algorithm)
         same = [row for row in rows() if (row.setting, row.algorithm) == (self.setting, name)]
         return same[0].suboptimality if same else None
@@ -183,7 +183,7 @@ def _scales(algorithm: str, p: float) -> Sequence[float]:
 def _configurations(
     algorithm: str, setting: Setting, reading: str, scale: float, request: Request
 ) -> list[Configuration]:
-    """Return one configuration, or for NoisySGD one for each stopping place."""
+    """Return one configuration, or for NoisySGD one for each number of steps of `_stops`."""
     setup = setup_of_regression(setting, seed=request.seed, theta=request.theta)
     words, name = STUDY.words[f"{algorithm}, {reading}"], f"{algorithm}, {reading}, {scale:g}"
     if (algorithm, reading) == ("DP-TOFW", "certified"):
@@ -232,7 +232,7 @@ def _curve(
 
 
 def figure_5_2(request: Request) -> Reproduced:
-    """Measure four agents by step scale, T = 2,000, d = 10."""
+    """Measure training curves of four agents by step scale, for T = 2,000 and d = 10."""
     small, large = _settings(_FIGURE_5_2, request)
     pairs = (("NoisySFW", small), ("DP-TOFW", small), ("NoisySGD", large), ("DP-TOFW", large))
     return _reproduced(_measured("Figure 5.2", pairs, request), request, "figure-5-2", _draw_scales)
@@ -251,7 +251,7 @@ def figure_5_3(request: Request) -> Reproduced:
 
 
 def _settings(printed: Sequence[Setting], request: Request) -> list[Setting]:
-    """Return the problems as printed, or with at most T users for rows "T=200"."""
+    """Return the settings `printed`; a selection of rows such as "T=200" limits their users."""
     _, values = selected(request.name, request.rows, {}, {"T": int})
     (most,) = values.get("T", [printed[-1].users])
     whole("T", most, _FEWEST)
@@ -356,7 +356,7 @@ def _logarithmic(axes: "Axes") -> None:
 
 
 def reproduce(request: Request) -> Reproduced:
-    """Measure the chosen rows and readings; draw figures if requested."""
+    """Measure the requested rows of Table 5.1, with the requested agents; draw if requested."""
     whole("replicas", request.replicas, 2)  # there are standard errors
     sizes = {"rows": chosen_rows(request.rows), "readings": request.readings, "seed": request.seed}
     sizes |= {"problem": PROBLEMS[request.theta], "replicas": request.replicas}

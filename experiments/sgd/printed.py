@@ -9,8 +9,8 @@ An independent program measured the same problems with the same grids of step sc
 only means, of 200 replicas (NoisySFW: of at least 20); their spread is assumed equal to ours, and
 half of the last digit is allowed for rounding. Two of its settings differ from ours::
 
-    DP-TOFW, stated, d = 5    noise in l_3 with kappa = 2, as for larger d; ours is in l_2, where
-                              kappa is the least, 1.71, and is 20 to 30 % smaller
+    DP-TOFW, stated, d = 5    noise in l_3 (constant kappa = 2), as for larger d; ours is in l_2,
+                              where kappa is least, 1.71, and is 20 to 30 % smaller
     NoisySFW, stated          its numbers are those of the step scale 0.1, not of the best
 """
 
@@ -26,14 +26,14 @@ from dpbandit.agents.streams.frank_wolfe import Bounds
 from dpbandit.base import InputError
 from dpbandit.experiments.paper_tables import selected
 
-_RUNS = 10
-_NOISE = 0.05
+_RUNS = 10  # whose mean is printed
+_NOISE = 0.05  # standard deviation of the responses
 STATED = Bounds(lipschitz=4.0, smoothness=1.0, diameter=4.0)
-"""Constants L, beta and D of the authors' program for all data; the true L is 6.5, beta 2"""
+"""Constants of the authors' program; the true Lipschitz constant is 6.5, the smoothness 2"""
 
 
 class Setting(NamedTuple):
-    """Size of a linear regression of the table: p, d and T."""
+    """Norm p, dimension d and number T of users of a linear regression in Table 5.1."""
 
     p: float
     dim: int
@@ -49,12 +49,12 @@ class Setting(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A printed row, numbered from 1 in the order of the file."""
+    """A printed row of Table 5.1, numbered from 1 in the order of table_5_1.csv."""
 
     number: int
     setting: Setting
     algorithm: str
-    """Name, one of OFW (DP-TOFW), NoisySFW or NoisySGD"""
+    """Printed name, OFW (here DP-TOFW), NoisySFW or NoisySGD"""
     risk: float
     risk_sd: float
     suboptimality: float
@@ -64,17 +64,17 @@ class Row(NamedTuple):
 
     @property
     def se(self) -> float:
-        """Standard error of the mean SubOpt."""
+        """Standard error of the printed mean SubOpt."""
         return standard_error_of_runs(self.suboptimality_sd)
 
     @property
     def baseline(self) -> float:
-        """Excess risk F(0) - F(theta*) that solves risk = noise^2 + SubOpt baseline."""
+        """Excess risk of the origin, from the printed risk = noise^2 + SubOpt times excess risk."""
         return (self.risk - _NOISE**2) / self.suboptimality
 
     @property
     def sparse(self) -> bool:
-        """True if theta* has five equal entries and zeros, unlike the rows beside it.
+        """True if theta* has five equal entries and zeros, unlike in rows of other algorithms.
 
         The paper does not mention it; the baselines show it.
         """
@@ -82,7 +82,7 @@ class Row(NamedTuple):
 
 
 def standard_error_of_runs(sd: float) -> float:
-    """Return the standard error of a printed mean from its printed standard deviation."""
+    """Return the standard error of a printed mean of 10 runs from its standard deviation."""
     return sd / sqrt(_RUNS)
 
 
@@ -100,7 +100,7 @@ _NUMBER_COLUMNS = ("risk_mean", "risk_std", "subopt_mean", "subopt_std", "time_m
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """Read all 47 rows."""
+    """Read the 47 printed rows of Table 5.1."""
     return tuple(
         Row(number, _setting(line), line["algo"], *(float(line[name]) for name in _NUMBER_COLUMNS))
         for number, line in enumerate(_lines_of("table_5_1.csv"), start=1)
@@ -133,13 +133,13 @@ def chosen_rows(selection: str) -> tuple[Row, ...]:
 
 
 class Measured(NamedTuple):
-    """Mean SubOpt of the independent program."""
+    """Mean SubOpt that the independent program measured."""
 
     mean: float
     rounding: float
     replicas: int
     scale: float | None = None
-    """Step scale; None for the best"""
+    """Factor of the step sizes; None for the best of the grid"""
 
 
 @cache
@@ -158,7 +158,7 @@ class StoppedSGD(NoisySGD):
     """`NoisySGD` with noise and step sizes for all m steps, stopped after the first `made` of them.
 
     Runs of one seed share their first steps, so that their releases form a training curve. The
-    certificate is that of the steps made; a curve costs what its last point does.
+    certificate is that of the steps made; a curve costs as much epsilon as its last point.
     """
 
     made: int = 1

@@ -4,16 +4,16 @@ Question 4: the cost of a round with a projection, and with linear oracles alone
 
 The time of a round is the agent's own (acting and learning), one replica at a time; minimisations
 of linear functions (`Domain.lowest`) and exact projections (`Domain.project`) are counted. Flows
-have no exact projection: the nearest point is found by Frank-Wolfe, to 1e-6 D^2. A local oracle of
-a simplex sorts N numbers; of flows it requests one path, and our certified radius one more.
+have no exact projection: the nearest point is found by Frank-Wolfe. A local linear oracle sorts the
+coordinates for a simplex; for flows it needs one shortest path, and our certified radius one more.
 
 Table 1, on windows, is measured row by row.
 
 Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
 privacy expiration", WI-IAT 2020. Bounds are orders, here with every constant 1, as printed (without
-a stray epsilon after log2^1.5); L, D and mu are in the last one only, as printed. The problem is
-ridge regression on a simplex, which PQFTL can play and where points can be projected and reached by
-a local linear oracle. There mu D < L, so that the printed Gamma noise certifies more than it says.
+a stray epsilon after log2^1.5). Only the last one has the Lipschitz constant L, the diameter D and
+the strong convexity mu. The problem is ridge regression on a simplex, which PQFTL can play and with
+projections and local oracles. As mu D < L, epsilon of printed Gamma noise exceeds the claim.
 """
 
 import tomllib
@@ -50,7 +50,7 @@ from dpbandit.specs import Agent, AgentConfig, Spec
 from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import LastRound, certificate_of
 
-COUNTED = ("projections", "minimisations")
+COUNTED = ("projections", "minimisations")  # operations of a domain
 
 
 class TimedConfiguration(LastRound):
@@ -86,7 +86,7 @@ def timed_on(
 
 
 def with_promise(label: str, runs: Sequence[AgentRun]) -> str:
-    """Add the protected data to a label; window-DP is never called DP."""
+    """Append to a label what its runs' privacy protects; window-DP is never called DP."""
     promises = {protected(run): None for run in runs if protected(run)}
     if not promises:
         return label
@@ -95,9 +95,10 @@ def with_promise(label: str, runs: Sequence[AgentRun]) -> str:
 
 
 def timed(one: Configuration, known: Mapping[str, Any]) -> TimedConfiguration:
-    """Return the timed configuration of the figure of costs at a panel and place.
+    """Return the timed configuration of an agent on a domain of the figure of costs.
 
-    Flows are x >= 0 and equations, and paths are 0/1: psi = xi = 1 and mu = D, see `projections`.
+    For flows the constant `geometry` is the diameter, as they are given by x >= 0 and equations and
+    have vertices of 0 and 1, see `dpbandit.domains.projections`.
     """
     where, config = domain(known["kind"], known["size"]), one.config
     if isinstance(config, WDPCOCOL) and known["kind"] == "flows":
@@ -108,7 +109,7 @@ def timed(one: Configuration, known: Mapping[str, Any]) -> TimedConfiguration:
 def timings(
     panes: Sequence[Pane], found: Mapping[str, RunLines]
 ) -> Iterator[tuple[str, str, int, AgentRun]]:
-    """Yield kind of domain, label, N and run of all timed agents, by domain."""
+    """Yield (kind of domain, label, dimension N, run) of all timed agents, sorted by domain."""
     for pane in panes:
         kind = pane.known["kind"]
         for place, size in enumerate(pane.known["corners" if kind == "simplex" else "layers"]):
@@ -117,7 +118,7 @@ def timings(
 
 
 def costs(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
-    """Return the costs of agents on all domains, the rows of costs.csv."""
+    """Return times and numbers of operations per round, the rows of costs.csv."""
     rows = []
     for kind, _, size, run in timings(panes, found):
         measures = run.measures
@@ -136,7 +137,7 @@ def costs(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
 
 
 def costs_table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> Table:
-    """Tabulate times and operations of a round."""
+    """Tabulate time and number of operations per round, by agent and domain."""
     rows = []
     for kind, label, size, run in timings(panes, found):
         counts = [f"{run.measures[name].mean():.2f}" for name in COUNTED]
@@ -150,7 +151,7 @@ def costs_table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> Table:
 def draw_costs(
     path: Path, figure: Figure, panes: Sequence[Pane], found: Mapping[str, RunLines]
 ) -> None:
-    """Draw milliseconds per round against N, one panel for each kind of domain."""
+    """Draw milliseconds per round against dimension, one panel for each kind of domain."""
     titles = [pane.title for pane in panes]
     with framed(path, titles, figure.heading, figure.size, found) as row:
         for axes, pane in zip(row, panes, strict=True):
@@ -175,7 +176,7 @@ def domain(kind: str, size: int) -> Domain:
 
 
 def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
-    """Return the domain with counters of its projections and minimisations."""
+    """Return a copy of the domain that counts projections and minimisations, and its counter."""
     calls: Counter[str] = Counter()
     kind: Any = type(domain)
 
@@ -194,7 +195,7 @@ def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
 
 @dataclass(frozen=True)
 class _Timed:
-    """An agent's settings; its agents record seconds and calls of the domain."""
+    """Config whose agents record their seconds and their calls of the domain."""
 
     config: AgentConfig
     calls: Counter[str]
@@ -232,8 +233,8 @@ class _TimedAgent:
         self.spent += self._calls - before
 
 
-DIM = 5
-READINGS = ("printed", "certified", "public")
+DIM = 5  # dimension of the simplex of Table I
+READINGS = ("printed", "certified", "public")  # agents as printed, as proved here, without privacy
 _TIMED_ROUNDS, _TIMED_RUNS = 512, 3
 
 
@@ -258,12 +259,12 @@ class Row(Strict):
     """Formula of the bound with every constant 1"""
     agent: str
     settings: tuple[str, ...]
-    """Sizes that are settings of the agent"""
+    """Names of sizes that the agent has as settings"""
     printed: bool = True
     """True if the paper defines the agent completely"""
 
     def value_at(self, size: Size) -> float:
-        """Return the value of the printed bound, every constant 1, at a size."""
+        """Return the printed bound at a size, with every constant 1."""
         return float(computed(self.value, {**size._asdict(), **_KNOWN}))
 
     def config(self, size: Size, printed: bool) -> AgentConfig | None:
@@ -275,14 +276,14 @@ class Row(Strict):
         return parse_agent(self.agent + "".join(words))
 
 
-_LOSS = Ridge(Simplex(DIM))
-_KNOWN = {"d": DIM, "L": _LOSS.lipschitz, "D": _LOSS.domain.diameter}
+_LOSS = Ridge(Simplex(DIM))  # of Table I
+_KNOWN = {"d": DIM, "L": _LOSS.lipschitz, "D": _LOSS.domain.diameter}  # constants of bounds
 _TEXT = (files("dpbandit.experiments.window") / "table_1.toml").read_text()
 ROWS = tuple(
     Row(number=number, **row) for number, row in enumerate(tomllib.loads(_TEXT)["rows"], start=1)
 )
 PUBLIC: tuple[AgentConfig, ...] = (FTAL(), OnlineConditionalGradient(), Centre(), Uniform())
-"""Agents without privacy, below the table's rows"""
+"""Agents without privacy, listed below the rows of the table"""
 
 
 class Entry(NamedTuple):
@@ -295,7 +296,7 @@ class Entry(NamedTuple):
     config: AgentConfig
     run: AgentRun
     timed: AgentRun
-    """Run with fewer rounds and replicas for `costs`"""
+    """Run with fewer rounds and replicas, whose rounds are timed"""
 
     @property
     def words(self) -> str:
@@ -338,7 +339,7 @@ def measure(
     seed: int,
     progress: bool = True,
 ) -> list[Entry]:
-    """Run rows at a size under these readings; reuse runs in `out`."""
+    """Run rows of Table I at a size, under some of `READINGS`; reuse existing runs in `out`."""
     whole("replicas", replicas, 2)  # there are standard errors
     played_as: list[tuple[Row | None, str, AgentConfig]] = []
     for reading in readings:
