@@ -1,7 +1,7 @@
-"""Gradient descent with and without privacy, and leaders of squared losses.
+"""Gradient descent with and without privacy, and follow-the-leader on squared losses.
 
-Zinkevich's descent, and the two algorithms of Jain, Kothari and Thakurta (2012), which precede tree
-sums of gradients.
+It has Zinkevich's descent, and the two algorithms of Jain, Kothari and Thakurta (2012), which are
+older than tree sums of gradients.
 """
 
 from math import inf, sqrt
@@ -60,8 +60,8 @@ class OGD(Points):
     2003; the steps for strongly convex losses are those of Hazan, Agarwal and Kale, Machine
     Learning 2007::
 
-        w_1 = c0, the centre; for t = 1..T:
-          1. play w_t;  z_t = P_V gradient f_t(w_t), clipped to norm L
+        w_1 = the centre of the domain C, of diameter D; for t = 1..T:
+          1. play w_t;  z_t = gradient f_t(w_t) projected on the span of C, clipped to norm L
           2. w_{t+1} = nearest point of C to  w_t - eta_t z_t
 
         losses               eta_t              regret at most
@@ -74,7 +74,7 @@ class OGD(Points):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        Gradients are clipped to the public L, as for private agents.
+        Gradients are clipped to the public Lipschitz constant L, as for private agents.
 
     >>> from dpbandit.domains import Ball
     >>> from dpbandit.losses import Linear
@@ -87,7 +87,7 @@ class OGD(Points):
     """
 
     curvature: Positive | None = None
-    """curvature H; if None, from the loss; 0 takes the step sizes for convex losses"""
+    """strong convexity H that step sizes assume; if None, that of the loss, which may be 0"""
 
     def begin(self) -> None:
         self.ledger, self.rounds = no_privacy("exact gradients"), 0
@@ -104,10 +104,11 @@ class OGD(Points):
 
 
 class NoisyDescent(Mechanism):
-    """Noisy points of w_{t+1} = Proj(w_t - (gradient f_t(w_t) + H (w_t - c0)) / (mu (t + t0))).
+    """Noisy points of regularised gradient descent with steps of size 1 / (mu (t + t0)).
 
-    A release is Proj(w_{t+1} + s_t N(0, I)), s_t = noise_multiplier 2 L / (mu (t + t0)), with mu =
-    curvature of the losses + H, H of the regulariser, and t0 = (smoothness + H) / mu.
+    w_{t+1} = Proj(w_t - (gradient f_t(w_t) + H (w_t - c0)) / (mu (t + t0))), c0 the centre, and a
+    release is Proj(w_{t+1} + s_t N(0, I)), s_t = noise_multiplier 2 L / (mu (t + t0)): H is the
+    regulariser's weight, L the Lipschitz constant, mu = curvature + H, t0 = (smoothness + H) / mu.
 
     Guarantee:
         If all losses are mu-strongly convex and mu t0-smooth with the regulariser, then replacing
@@ -165,14 +166,14 @@ class NoisyDescent(Mechanism):
 
 
 class POCP(Points):
-    """Gradient descent that adds fresh noise to every released point; regret of order sqrt T.
+    """Gradient descent that adds fresh noise to every released point, with regret of order sqrt T.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, private
     online convex programming with gradient steps ("POCG" in later work)::
 
-        w_1 = c0, the centre; for t = 1..T:
-          1. play w_t with noise of standard deviation s (2 L / (mu (t - 1 + t0))), projected; w_1
-             has none
+        w_1 = c0, the centre of C; for t = 1..T:
+          1. play w_t with noise of standard deviation s 2 L / (mu (t - 1 + t0)), projected; w_1
+             has none; L is the Lipschitz constant
           2. w_{t+1} = nearest point of C to  w_t - (gradient f_t(w_t) + H (w_t - c0)) / (mu (t +
              t0))                                              through one mechanism
 
@@ -186,12 +187,12 @@ class POCP(Points):
         whose curvature is not verified are refused, and the ledger says "conditional".
 
     **Regret** for mu-strongly convex losses: the regret of descent, of order (L^2 / mu) ln T, plus
-    at most L sum of E|noise|, together of order L^2 sqrt(k T) ln T / (mu mu_GDP).
+    at most L sum of E|noise|, together of order L^2 sqrt(k T) ln T / (mu mu_GDP) in k dimensions.
 
     Differs from the paper:
         1. Exact Gaussian DP in place of advanced composition; the step sizes are moved by t0,
            without which the first steps do not contract.
-        2. Regularisation.
+        2. Losses without curvature are regularised.
 
     >>> from dpbandit import certify
     >>> proof = certify(POCP(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "quadratic"})
@@ -204,7 +205,7 @@ class POCP(Points):
     delta: float = 1e-6
     """target, in (0, 1)"""
     curvature: Positive | None = None
-    """H of the regulariser for losses without curvature; if None, by `leaders.curvature_of`"""
+    """weight of the regulariser for losses without curvature; if None, by `leaders.curvature_of`"""
     descent = started(NoisyDescent)
 
     def check(self) -> None:
@@ -233,13 +234,13 @@ class POCP(Points):
 
 
 class PQFTL(Points):
-    """Minimise all squared losses so far, from noisy tree sums of a a' and b a.
+    """Minimise the sum of squared losses so far, from noisy tree sums of their moments.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, the
     quadratic follow-the-leader with logarithmic regret, for losses 1/2 (<a, y> - b)^2 + H/2
-    `|y|^2`, y = x - c0, `|a| <= 1`, `|b| <= B`::
+    `|y|^2` of features a, `|a| <= 1`, answer b, `|b| <= B`, and y = x - c0::
 
-        x_1 = c0, the centre; for t = 1..T:
+        x_1 = c0, the centre of C; for t = 1..T:
           1. play x_t
           2. V += a a', u += b a, both clipped, in coordinates of C      through one tree sum
           3. x_{t+1} = nearest point of C to  c0 + (t H I + V+)^-1 u,    V+ = V, eigenvalues >= 0
@@ -255,7 +256,7 @@ class PQFTL(Points):
     Differs from the paper:
         1. Exact noise, for the joint sensitivity.
         2. Noise on V is symmetric, and V is made positive semi-definite.
-        3. C about its centre, any answers' bound.
+        3. C need not be around 0, and the bound of answers need not be 1.
 
     >>> from dpbandit import certify
     >>> round(certify(PQFTL(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "ridge"}).epsilon, 6)
@@ -267,7 +268,7 @@ class PQFTL(Points):
     delta: float = 1e-6
     """target, in (0, 1)"""
     curvature: Positive | None = None
-    """curvature H for losses without a ridge; if None, see `leaders.curvature_of`"""
+    """weight H of a ridge for losses without one; if None, see `leaders.curvature_of`"""
     sums = started(PrefixSum)
 
     def check(self) -> None:

@@ -1,7 +1,7 @@
 """Follow the approximate leader: minimise simple surrogates of all losses so far.
 
-The surrogate of round s is `<g_s, w> + (H/2) |w - a_s|^2` with an anchor a_s. Whatever the slopes
-g_s are, the sum of t surrogates is least on C at::
+The surrogate of round s is `<g_s, w> + (H/2) |w - a_s|^2` with slope g_s, anchor a_s and curvature
+H. Whatever the slopes are, the sum of t surrogates is least on the domain C at::
 
     w = the nearest point of C to  mean(a_1..a_t) - v_t / (H t),      v_t = g_1 + ... + g_t,
 
@@ -58,15 +58,15 @@ class Leader:
     """Minimiser of all surrogates so far; it stores its point and the mean anchor, both public.
 
     Args:
-        domain: C, in whose coordinates sums are given.
-        replicas: R.
-        curvature: H, of every surrogate.
+        domain: domain C, in whose coordinates sums are given; its centre is c0, its diameter D.
+        replicas: number of replicas.
+        curvature: curvature H of every surrogate.
         anchored: True to anchor surrogates where slopes are taken, False at the centre.
-        start: weight of a surrogate `(start / 2) |w - c0|^2` before round 1; for centred ones.
+        start: weight of a surrogate `(start / 2) |w - c0|^2` before round 1, if not `anchored`.
         shrink: C is replaced by c0 + (1 - shrink) (C - c0).
 
-    Without an exact projection Frank-Wolfe stops at a gap of 1e-6 D^2, a distance of D / 700, or
-    after 10,000 steps: an approximate leader.
+    Without an exact projection the leader is approximate: Frank-Wolfe stops at a gap of 1e-6 D^2, a
+    distance of D / 700, or after 10,000 steps.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Leader:
 
         Args:
             taken: point at which the slope was taken, (R, N).
-            total: v_t of all rounds so far in coordinates of V, (R, k).
+            total: sum of all slopes so far in the domain's k coordinates, (R, k).
         """
         self._rounds += 1
         if self._anchored:
@@ -113,13 +113,13 @@ class Entropic(Leader):
 
 
 def slope(loss: Loss, point: Floats, datum: Floats) -> Floats:
-    """Return the projected gradient P_V gradient in coordinates of V, (R, k), not yet clipped."""
+    """Return the gradient in the k coordinates of the domain's span, (R, k), not yet clipped."""
     with np.errstate(over="ignore", invalid="ignore"):  # data may be anything before the clip
         return loss.domain.coordinates(loss.gradient(point, datum))
 
 
 def gradients(loss: Loss) -> ClippedVectors:
-    """Return the statistic of gradients in coordinates of V, clipped to L: sensitivity 2 L."""
+    """Return the statistic of gradients in coordinates, clipped to the Lipschitz constant."""
     return ClippedVectors(loss.domain.affine_dim, loss.lipschitz)
 
 
@@ -130,11 +130,12 @@ def leader_of(loss: Loss, replicas: int, *, curvature: float) -> Leader:
 
 
 def curvature_of(loss: Loss, horizon: int, *, epsilon: float = inf) -> float:
-    """Return H: the curvature of the loss, or for losses without curvature of a regulariser::
+    """Return the curvature of the loss, or if it has none the weight of a regulariser::
 
-        max( (L/R) sqrt(ln T / T),  (L/D) sqrt(k ln^2.5 T / (epsilon T)) ),
+        max( (L/R) sqrt(ln T / T),  (L/D) sqrt(k ln^2.5 T / (epsilon T)) )
 
-    the first balances regret without privacy, the second the noise of a private sum.
+    for Lipschitz constant L and a domain of radius R, diameter D and dimension k. The first term
+    balances regret without privacy, the second the noise of a private sum.
     """
     if loss.curvature > 0:
         return loss.curvature
@@ -163,7 +164,7 @@ class Gradients(Points):
         return no_privacy("exact gradient sums")
 
     def prepare(self) -> None:
-        """Set up the state that `follow` moves."""
+        """Set up the state that `follow` updates."""
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
         total = self.sums(slope(self.loss, action, feedback))
@@ -198,8 +199,8 @@ class PrivateGradients(Gradients):
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
-    """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with the others. Above 0 trees have
-    the least noise whose privacy loss distribution meets it"""
+    """target, in [0, 1); if None, 1e-6 with Gaussian noise, else 0. Above 0, trees have the least
+    noise whose privacy loss distribution meets it"""
     noise: Law = "k-norm"
     """one of "k-norm" (also called "gamma"), "laplace" and "gaussian" noise"""
     process = cast(Factorisation, Tree())
@@ -221,19 +222,19 @@ class PrivateLeader(GradientLeader, PrivateGradients):
     """Base class of agents that play the leader of noisy gradient sums."""
 
     def spread(self, loss: Loss, horizon: int) -> float:
-        """Return sqrt E|noise|^2 of the last sum that reaches a point, T - 1 gradients."""
+        """Return sqrt E|noise|^2 of the last sum that reaches a point, of all gradients but one."""
         noise = Noise(law=self.noise, epsilon=self.epsilon, delta=self.delta or 0.0)
         return noise.spread(gradients(loss), horizon - 1)
 
     def regularised(self, strength: float) -> Leader:
-        """Return the leader of linear losses with regulariser `strength / 2 |w - c0|^2`."""
+        """Return the leader of linear losses with a regulariser of this weight at the centre."""
         return Leader(self.domain, self.R, curvature=0.0, anchored=False, start=strength)
 
 
 class Centre(Agent[ConvexSpec]):
     """Play the centre of the domain in every round.
 
-    For curved losses it beats uniformly random points by far, by Jensen's inequality.
+    For curved losses it loses far less than uniformly random points, by Jensen's inequality.
 
     Guarantee:
         Epsilon 0: no user's data is looked at.
@@ -266,12 +267,12 @@ class FTAL(GradientLeader):
     Hazan, Agarwal and Kale, "Logarithmic regret algorithms for online convex optimization",
     Machine Learning 2007, for strongly convex losses: the leader of quadratic lower bounds::
 
-        w_1 = c0, the centre; for t = 1..T:
-          1. play w_t;  z_t = P_V gradient f_t(w_t), clipped to norm L
+        w_1 = c0, the centre of the domain C; for t = 1..T:
+          1. play w_t;  z_t = gradient f_t(w_t) on the span of C, clipped to Lipschitz constant L
           2. w_{t+1} = nearest point of C to  mean(w_1..w_t) - (z_1 + ... + z_t) / (H t)
 
     While step 2 needs no projection it is w_t - z_t / (H t), online gradient descent. Losses
-    without curvature are regularised: c0 in place of the mean, and H = (L/R) sqrt(ln T / T).
+    without curvature are regularised: c0 in place of the mean, and H by `curvature_of`.
 
     Guarantee:
         None: exact data reaches later actions.
@@ -291,7 +292,7 @@ class FTAL(GradientLeader):
     """
 
     curvature: Positive | None = None
-    """curvature H; if None, by `curvature_of`, from the loss or a regulariser"""
+    """curvature H of surrogates; if None, by `curvature_of`, from the loss or a regulariser"""
 
     def first_leader(self) -> Leader:
         # Step 2
@@ -305,14 +306,14 @@ class PFTAL(PrivateLeader):
     Smith and Thakurta, "(Nearly) optimal algorithms for private online learning in
     full-information and bandit settings", NIPS 2013, Algorithm 1::
 
-        w_1 = c0, the centre; for t = 1..T:
+        w_1 = c0, the centre of the domain C; for t = 1..T:
           1. play w_t
-          2. z_t = P_V gradient f_t(w_t), clipped to norm L
+          2. z_t = gradient f_t(w_t) on the span of C (k dimensions), clipped to Lipschitz bound L
           3. v_t = z_1 + ... + z_t + noise                   through one tree sum
           4. w_{t+1} = nearest point of C to  mean(w_1..w_t) - v_t / (H t)
 
-    Losses without curvature are regularised, `f + (H/2) |w - c0|^2`: the regulariser's gradient is
-    public and cancels in step 4, where c0 takes the place of the mean.
+    H is the losses' curvature. Losses without curvature are regularised, `f + (H/2) |w - c0|^2`:
+    the regulariser's gradient is public and cancels in step 4, where c0 replaces the mean.
 
     Guarantee:
         (epsilon, delta)-DP of all points w_1, w_2, .. for replacing one round's datum, even if an
@@ -323,25 +324,25 @@ class PFTAL(PrivateLeader):
         mu is exact. `anytime` noise keeps the guarantee at every horizon; steps 1 to 4 then depend
         on T through the regulariser's H alone.
 
-    **Regret** for H-strongly convex losses, on every run, with B_t the noise in v_t, d_1 = 0, d_t =
-    `min(D, |B_{t-1}| / (H (t-1)))` and e_t = min(d_t, L / H): at most::
+    **Regret** for H-strongly convex losses is on every run, with B_t the noise in v_t, D the
+    diameter, d_1 = 0, d_t = `min(D, |B_{t-1}| / (H (t-1)))` and e_t = min(d_t, L / H), at most::
 
         sum of  L e_t - (H/2) e_t^2 + (L + H d_t)^2 / (2 H t),
 
-    of order k L^2 ln^2.5 T / (epsilon H) with K-norm noise, against all adversaries. Regularised
-    it is of order L D sqrt(k T ln^2.5 T / epsilon) with the default H.
+    of order k L^2 ln^2.5 T / (epsilon H) with K-norm noise, against all adversaries. With a
+    regulariser it is of order L D sqrt(k T ln^2.5 T / epsilon) for the default H.
 
     Differs from the paper:
-        calibration="paper" keeps 1.
+        Item 1 does not apply with calibration="paper".
 
-        1. The printed K-norm scale is L log2(T) / epsilon: replacing a datum moves a gradient by 2
-           L, so that it buys 2 epsilon and more, as the certificate shows.
-        2. The root of the tree and right children are not needed, and not drawn.
+        1. The printed K-norm scale L log2(T) / epsilon is too small: replacing a datum moves a
+           gradient by 2 L, so that the cost is 2 epsilon or more, as the certificate shows.
+        2. Noise of the tree's root and of right children is not needed, and not drawn.
         3. The regularised H is proportional to sqrt(k ln^2.5 T / (epsilon T)) / D, as in the
            paper's introduction; its Section 2 prints k ln^2.5 T / (epsilon sqrt T).
-        4. Laplace and Gaussian noise, anytime sums.
+        4. Laplace and Gaussian noise and anytime sums are additions.
         5. Gradients are clipped, whatever the data.
-        6. Gradual sums, see `privacy.gradual.Gradual`.
+        6. Gradual sums are an addition, see `privacy.gradual.Gradual`.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec
@@ -363,7 +364,7 @@ class PFTAL(PrivateLeader):
     prefix_sums: Literal["tree", "gradual"] = "tree"
     """mechanism that releases running sums; "gradual" has laplace or gaussian noise"""
     curvature: Positive | None = None
-    """curvature H; if None, by `curvature_of`, from the loss or a regulariser"""
+    """curvature H of surrogates; if None, by `curvature_of`, from the loss or a regulariser"""
 
     def check(self) -> None:
         super().check()
@@ -423,13 +424,13 @@ class PFTAL(PrivateLeader):
 
 
 class LinearFTRL(PrivateLeader):
-    """Follow the regularised leader on sums of linear losses with noise of the same law in each.
+    """Follow the regularised leader on sums of linear losses, each with noise of the same law.
 
     Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017, with
     the Euclidean regulariser::
 
-        w_1 = c0, the centre; for t = 1..T:
-          1. play w_t;  z_t = P_V gradient f_t, clipped to norm L
+        w_1 = c0, the centre of C, of radius R and diameter D; for t = 1..T:
+          1. play w_t;  z_t = gradient of f_t on the span of C, clipped to the Lipschitz constant L
           2. v_t = z_1 + ... + z_t + noise                     through one padded tree
           3. w_{t+1} = nearest point of C to  c0 - eta v_t,    eta = R / (L sqrt T)
 
@@ -438,12 +439,12 @@ class LinearFTRL(PrivateLeader):
         post-processing.
 
     **Regret** against an adversary that fixes linear losses in advance: the noise B of every v_t
-    has the same law, so the regret is the one of the leader of perturbed losses, at most::
+    has the same law, so the regret is that of the leader of perturbed losses, at most::
 
         R L sqrt T + D E|B|     in expectation:
 
-    noise is paid for once and not in every round. Adaptive adversaries are not covered, and curved
-    losses are refused.
+    so noise adds to regret once, not in every round. Adaptive adversaries are not covered, and
+    curved losses are refused.
 
     Differs from the paper:
         Regulariser and eta are Euclidean, and noise is calibrated to replacing a datum, 2 L.
@@ -455,7 +456,7 @@ class LinearFTRL(PrivateLeader):
     """
 
     rate: Positive | None = None
-    """step size eta; if None, R / (L sqrt T)"""
+    """step size; if None, radius of the domain / (Lipschitz constant x sqrt T)"""
     process = cast(Factorisation, Padded())
 
     def fit(self) -> None:
@@ -477,12 +478,12 @@ class DPFTRL(PrivateLeader):
     algorithms for private online optimization in the realizable regime", ICML 2023, Algorithm 3::
 
         v_0 = 0; for t = 1..T:
-          1. play x_t = nearest point of C to  c0 - v_{t-1} / lambda
-          2. g_t = P_V gradient l_t(x_t), clipped to norm L
+          1. play x_t = nearest point of the domain C to  c0 - v_{t-1} / lambda, c0 its centre
+          2. g_t = gradient l_t(x_t) on the span V of C, clipped to the Lipschitz constant L
           3. v_t = g_1 + ... + g_t + b_t                    through one tree sum
 
-    With a smoothness beta, the radius R around the centre c0 and V >= E|b_t|^2, h k times the
-    variance of a node in one of k coordinates, h = bit_length(T-1) nodes to a leaf::
+    With smoothness beta of losses, radius R of C and V >= E|b_t|^2, which is h k times a node's
+    variance in one of k coordinates, with h = bit_length(T-1) nodes to a leaf::
 
         tuning        lambda
         "certified"   max(4 beta, (8 beta T V / R^2)^(1/3))
@@ -495,13 +496,13 @@ class DPFTRL(PrivateLeader):
         earlier points: given the points, one g_t moves by at most 2 L and lies in at most h nodes;
         g_T reaches no point. Gaussian noise is exact, K-norm and Laplace noise as in `PFTAL`.
 
-    **Regret** in expectation, x* best in hindsight with total loss L*::
+    **Regret** in expectation, L* the total loss of the best point in hindsight::
 
         lambda >= 4 beta    at most  L* + 4 beta T V / lambda^2 + lambda R^2
         "general"           at most  R sqrt(T (L^2 + 2 L sqrt V)),      for any convex losses.
 
-    The first, T^(1/3) where L* = 0, is for losses that are beta-smooth and non-negative on ALL of
-    c0 + V, so that `|gradient|^2 <= 2 beta l`, and for data fixed in advance.
+    The first, of order T^(1/3) if L* = 0, is for data fixed in advance and losses that are
+    beta-smooth and non-negative on ALL of c0 + V, so that `|gradient|^2 <= 2 beta l`.
 
     Differs from the paper:
         1. Non-negativity on the domain, as printed, is not enough: l_t(x) = 1 - <x, e_1> on
@@ -511,7 +512,7 @@ class DPFTRL(PrivateLeader):
            where lambda is made from beta.
         2. E|b_t|^2 grows like ln^2 T, not ln T.
         3. Noise is exact, gradients are clipped, lambda "certified" is ours.
-        4. Any domain, about its centre.
+        4. The domain need not be around 0.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec
@@ -527,7 +528,7 @@ class DPFTRL(PrivateLeader):
     noise: Law = "gaussian"
     """distribution of the noise"""
     tuning: Literal["certified", "paper", "general"] | Positive | None = None
-    """weight lambda, or its rule; if None, "certified" if losses allow it, else "general" """
+    """regulariser's weight, or its rule; if None, "certified" if losses allow it, or "general" """
 
     def check(self) -> None:
         super().check()
@@ -539,7 +540,7 @@ class DPFTRL(PrivateLeader):
         return self.regularised(self.strength(self.spec))
 
     def strength(self, spec: ConvexSpec) -> float:
-        """Return lambda, the weight of the regulariser, for a problem."""
+        """Return the weight of the regulariser for a problem."""
         if not isinstance(self.tuning, str | None):
             return self.tuning
         loss, T, R = spec.loss, spec.horizon, spec.loss.domain.outer_radius
@@ -569,15 +570,15 @@ class NoisyOCO(PrivateLeader):
     2021, Algorithm 2, with gradients of observed data and a tree as its noisy map::
 
         s_0 = 0; for t = 1..T:
-          1. play x_t = argmin over C of  eta <s_{t-1}, x> + w(x)
-          2. g_t = P_V gradient f_t(x_t), clipped to norm L
+          1. play x_t = argmin over the domain C of  eta <s_{t-1}, x> + w(x)
+          2. g_t = gradient f_t(x_t) on the span of C, clipped to the Lipschitz constant L
           3. s_t = g_1 + ... + g_t + noise                         through one tree sum
 
         map          w(x)                       D_w^2 = max w    x_t
-        euclidean    |x - c0|^2 / 2             R^2 / 2          nearest point to c0 - eta s_{t-1}
+        euclidean    |x - centre|^2 / 2         R^2 / 2          nearest to centre - eta s_{t-1}
         entropic     sum x_i ln x_i + ln N      ln N             softmax of -eta s_{t-1}, simplex
 
-        eta = D_w / (kappa sqrt T),    kappa >= the dual norm of a gradient (l_2, max norm)
+        eta = D_w / (kappa sqrt T),  kappa >= the dual norm of a gradient (l_2, max norm), R radius
 
     Guarantee:
         epsilon-DP (k-norm, laplace) or (epsilon, delta)-DP (gaussian, or any with delta > 0) of all
@@ -589,7 +590,7 @@ class NoisyOCO(PrivateLeader):
     in the dual norm; parameters="tuned" minimises this bound.
 
     Differs from the paper:
-        1. eta has D_w for the printed D_w^(1/2), and s_t adds to s_{t-1}, not to itself.
+        1. eta has D_w in place of the printed D_w^(1/2), and s_t adds to s_{t-1}, not to itself.
         2. Noise is calibrated to replacing a datum and to the exact count of nodes.
         3. Noise lies in the affine hull of the domain; the softmax ignores any other part.
 
@@ -602,9 +603,9 @@ class NoisyOCO(PrivateLeader):
     map: Literal["euclidean", "entropic"] = "euclidean"
     """mirror map of the points, Euclidean or entropic"""
     parameters: Literal["paper", "tuned"] = "paper"
-    """"paper" for the paper's eta, "tuned" for the least regret bound with noise"""
+    """"paper" for the paper's step size, "tuned" for the least regret bound with noise"""
     gradient_bound: Positive | None = None
-    """kappa, which affects utility only; if None, the losses' Lipschitz constant L"""
+    """bound on gradients' dual norm, for utility only; if None, the losses' Lipschitz constant"""
     eta: Positive | None = None
     """step size; if None, by `parameters`"""
 
@@ -620,7 +621,7 @@ class NoisyOCO(PrivateLeader):
         return self.regularised(1 / rate)
 
     def rate(self, loss: Loss, horizon: int) -> float:
-        """Return the step size eta."""
+        """Return the step size for a loss."""
         if self.eta is not None:
             return self.eta
         kappa, domain = self.gradient_bound or loss.lipschitz, loss.domain

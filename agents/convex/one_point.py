@@ -1,9 +1,9 @@
 """Bandit convex optimisation from one value a round: exploration on a sphere, and noise::
 
-    x = w + zeta Q u         u uniform on the unit sphere of V, in k coordinates; Q spans V
+    x = w + zeta Q u         u uniform on the unit sphere of R^k, which Q maps into the span of C
     w in C' = c0 + (1 - xi) (C - c0),   xi = zeta / r:    then x is in C, whatever u
 
-because C' + zeta Ball = (1-xi)(C - c0) + xi r Ball + c0. No point outside C is played.
+C has centre c0 and contains a ball of radius r around it. No point outside C is played.
 """
 
 from collections.abc import Callable
@@ -47,17 +47,17 @@ from dpbandit.privacy.spends import Spend
 from dpbandit.specs import ConvexSpec, Spec
 
 NoiseId: TypeAlias = Literal["laplace", "k-norm", "gaussian", "local", "none"]
-NOISES = ("laplace", "k-norm", "gaussian", "local")
+NOISES = ("laplace", "k-norm", "gaussian", "local")  # distributions of noise
 Offset: TypeAlias = Annotated[
     float, lambda name, value: inside(name, value, -1e30, 1e30, ends=True)
 ]
 """Type of a public number that is subtracted from values."""
 MAX_SHRINK = 0.999
-"""Strict upper bound of xi, so that the shrunken domain is not a point."""
+"""Strict upper bound of the share by which a domain shrinks, so that it does not become a point."""
 
 
 def with_values(config: object, spec: Spec) -> ConvexSpec:
-    """Return `spec`; raise `InputError` unless it has values as feedback, no delay, and r > 0."""
+    """Return `spec`; raise `InputError` unless it has values, no delay and an inner radius > 0."""
     spec, name = with_feedback(config, spec, "value"), type(config).__name__
     if spec.delay:
         raise InputError(f"Expected delay={spec.delay} to be 0: {name} needs values at once.")
@@ -70,7 +70,7 @@ def with_values(config: object, spec: Spec) -> ConvexSpec:
 
 
 def estimates_of(loss: Loss, zeta: float, offset: float | None) -> OnePointEstimates:
-    """Return the statistic: one-point estimates from values minus a public offset, radius zeta.
+    """Return the statistic of one-point estimates with radius zeta, from values minus an offset.
 
     If `offset` is None it is 0 if 0 is in the range of values, else the middle of the range. Values
     near the best points are often near 0, where estimates without an offset are shortest.
@@ -105,7 +105,7 @@ def minimiser(bound: Callable[[float], float], highest: float) -> float:
 
 @dataclass(frozen=True)
 class Exploration:
-    """Sphere of radius zeta < 0.999 r, and the shrunken domain C' that leaves room for it."""
+    """Sphere of radius zeta around points of a shrunken domain C', within the domain."""
 
     domain: Domain
     zeta: float
@@ -115,16 +115,16 @@ class Exploration:
 
     @property
     def xi(self) -> float:
-        """Share zeta / r by which the domain shrinks."""
+        """Share by which the domain shrinks, zeta divided by its inner radius."""
         return self.zeta / self.domain.inner_radius
 
     @property
     def diameter(self) -> float:
-        """Diameter (1 - xi) D of the shrunken domain C'."""
+        """Diameter of the shrunken domain."""
         return (1 - self.xi) * self.domain.diameter
 
     def nearest(self, q: Floats, start: Floats) -> Floats:
-        """Return the point of C' nearest to q (R, N); an iterative search begins at `start`."""
+        """Return the points of C' nearest to q (R, N); an iterative search begins at `start`."""
         return nearest(self.domain, q, start, shrink=self.xi).point
 
     def directions(self, streams: Streams) -> "Directions":
@@ -152,12 +152,12 @@ class Directions:
 
     @property
     def u(self) -> Floats:
-        """Unit vectors in coordinates of V, (R, k)."""
+        """Unit vectors in the domain's k coordinates, (R, k)."""
         return self._block[self._place]
 
     @property
     def step(self) -> Floats:
-        """Exploring step zeta Q u, (R, N)."""
+        """Exploring steps of length zeta, (R, N)."""
         return self._steps[self._place]
 
     def _draw(self) -> None:
@@ -215,7 +215,7 @@ class Noise:
         return self.law != "none" and self.epsilon < inf
 
     def multiplier(self, vectors: Statistic, leaves: int) -> float:
-        """Return a node's noise scale over the sensitivity, for a tree of so many leaves."""
+        """Return a node's noise scale divided by the sensitivity, for a tree of so many leaves."""
         k = prod(vectors.shape)
         if not self.private:
             return 0.0
@@ -237,7 +237,7 @@ class Noise:
     def sums(
         self, estimates: OnePointEstimates, streams: Streams, *, leaves: int, batch: int = 1
     ) -> Sums:
-        """Return the mechanism for `leaves` batches; it accepts leaves x batch rounds."""
+        """Return the mechanism for `leaves` batches of `batch` rounds each."""
         horizon, multiplier = leaves * batch + 1, self.multiplier(estimates, leaves)
         if self.law == "local":
             values = LocalValues(
@@ -267,7 +267,7 @@ class Noise:
         return ledger_of(epsilon, spend, without="values without noise")
 
     def spread(self, vectors: Statistic, leaves: int) -> float:
-        """Return a bound on E `|noise of a prefix|`, sqrt(h k) x a node's stddev; 0 if local."""
+        """Return a bound on the expected norm of the noise in a prefix sum; 0 for local noise."""
         if not self.private or self.law == "local":
             return 0.0
         k, scale = prod(vectors.shape), self.multiplier(vectors, leaves) * vectors.sensitivity
@@ -279,7 +279,7 @@ class Noise:
         return sqrt(leaves.bit_length() * k * law.variance(k))
 
     def length(self, estimates: OnePointEstimates) -> float:
-        """Return G, a bound on the root mean square of an estimate, k M / zeta + local noise."""
+        """Return a bound on the root mean square norm of an estimate, local noise included."""
         W, scale = estimates.high - estimates.low, 0.0
         if self.private and self.law == "local":
             scale = self.multiplier(estimates, 1) * W
@@ -291,23 +291,22 @@ class FKM(Points):
     """Projected gradient descent on one-point estimates, by Flaxman, Kalai and McMahan.
 
     Flaxman, Kalai and McMahan, "Online convex optimization in the bandit setting: gradient descent
-    without a gradient", SODA 2005. With C = `max |f|`, R and r the outer and inner radius::
+    without a gradient", SODA 2005. With M = `max |f|`, Lipschitz constant L, outer and inner
+    radius R and r of the domain C in k dimensions::
 
-        y_1 = c0
-        for t = 1..T:
+        y_1 = c0, the centre of C; for t = 1..T:
           1. draw u on the unit sphere, play x = y_t + zeta u, see f(x)
           2. y_{t+1} = nearest point of (1 - zeta/r) (C - c0) + c0 to  y_t - nu f(x) u
 
-        nu = R / (C sqrt T),   zeta = T^(-1/4) sqrt( R k C r / (3 (L r + C)) ), at most r/2
+        nu = R / (M sqrt T),   zeta = T^(-1/4) sqrt( R k M r / (3 (L r + M)) ), at most r/2
 
-    Expected regret is at most 2 T^(3/4) sqrt(3 R k C (L + C/r)) where the cap r/2 does not bind.
+    Expected regret is at most 2 T^(3/4) sqrt(3 R k M (L + M/r)) where the cap r/2 does not bind.
 
     Guarantee:
         None: exact data reaches later actions.
 
     Differs from the paper:
-        Everything lives in the affine hull of the domain, whose dimension is k, around the domain's
-        centre; and zeta is capped.
+        Directions are in the affine hull of the domain, around its centre, and zeta is capped.
 
     >>> from dpbandit.specs.convex import ConvexSpec
     >>> from dpbandit.domains import Ball
@@ -318,9 +317,9 @@ class FKM(Points):
     """
 
     zeta: Positive | None = None
-    """radius of exploration, below the domain's inner radius r"""
+    """radius of exploration, below the domain's inner radius"""
     nu: Positive | None = None
-    """step size per unit of the value"""
+    """step size divided by the observed value"""
     feedback = "value"
 
     def fit(self) -> None:
@@ -344,7 +343,7 @@ class FKM(Points):
         self.directions.advance()
 
     def radius(self, loss: Loss, horizon: int) -> float:
-        """Return the radius zeta of exploration."""
+        """Return the radius of exploration."""
         domain, C = loss.domain, largest(*range_of(loss), 0.0)
         R, r, k = domain.outer_radius, domain.inner_radius, domain.affine_dim
         paper = sqrt(R * k * C * r / (3 * (loss.lipschitz * r + C))) / horizon**0.25

@@ -5,8 +5,10 @@
     learns    shat_1             | shat_R = shat_{R-1} + sum of b estimates, released
     meanwhile                      y_{R+1} = nearest point of C' to c0 - eta Q shat_{R-1}
 
-A step is computed while a batch is played, so it is one batch stale: the last two batches reach no
-action, and m = max(K - 2, 0) sums are released. Without staleness m = K - 1.
+R counts batches, u is uniform on a sphere that Q maps into the domain's span, zeta the radius of
+exploration, C' the shrunken domain, c0 its centre, eta the step size, shat a released sum. A step
+is computed while the next batch is played, so the last two batches reach no action, and
+max(K - 2, 0) sums are released, or K - 1 if play waits for the step.
 """
 
 from dataclasses import dataclass
@@ -37,7 +39,7 @@ from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import ConvexSpec, Spec
 
 _MAX_TUNED_SHRINK = 0.5
-"""Largest xi of default parameters: the domain is shrunk by half at most."""
+"""Largest share by which default parameters shrink the domain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,27 +48,27 @@ class BatchPlan:
 
     loss: Loss
     horizon: int
-    """T, number of rounds"""
+    """number of rounds"""
     noise: Noise
     batch: int
-    """b, rounds of a batch"""
+    """number of rounds of a batch"""
     zeta: float
     eta: float
     offset: float | None = None
     stale: bool = True
     exact: bool = True
-    """True for exact projections; False for Frank-Wolfe, at most b oracle calls each"""
+    """True for exact projections; False for Frank-Wolfe with at most `batch` oracle calls each"""
     tolerance: float = 1.0
     descend: bool = True
 
     @property
     def batches(self) -> int:
-        """Number K of batches."""
+        """Number of batches."""
         return ceil(self.horizon / self.batch)
 
     @property
     def leaves(self) -> int:
-        """Number m of batches whose sums can reach an action."""
+        """Number of batches whose sums can reach an action."""
         return max(self.batches - (2 if self.stale else 1), 0)
 
     @property
@@ -88,12 +90,12 @@ class BatchPlan:
 
     @property
     def distance(self) -> float:
-        """Largest error e_cg of a projection, 2 (1-xi) D / sqrt(b + 2), or 0 if exact."""
+        """Largest error of a projection, as a distance; 0 if projections are exact."""
         return 0.0 if self.exact else 2 * self.exploration.diameter / sqrt(self.batch + 2)
 
     @property
     def gap(self) -> float:
-        """Gap at which Frank-Wolfe stops, `tolerance` x e_cg^2 / 2, as distance^2 <= 2 gap."""
+        """Gap at which Frank-Wolfe stops, half the squared `distance`, times `tolerance`."""
         return self.tolerance * self.distance**2 / 2
 
     def regret_bound(self, *, adaptive: bool = False) -> float:
@@ -103,8 +105,9 @@ class BatchPlan:
         R^2/(2 eta) + (eta/2) T (G^2 + b L^2)    follow the regularised leader
         T L (eta (kappa + noise) + e_cg)         stale, noisy and inexact steps
 
-        with kappa = sqrt(b G^2 + b^2 L^2); against losses that adapt to past actions kappa is
-        sqrt(b) G + b L, and R sqrt(T) G is added. It holds for any b, zeta and eta.
+        for batches of b rounds, step size eta, exploration zeta, Lipschitz constant L, outer and
+        inner radius R and r, norm G of an estimate, e_cg = `distance` and kappa = sqrt(b G^2 + b^2
+        L^2); if losses adapt to past actions, kappa is sqrt(b) G + b L, and R sqrt(T) G is added.
         """
         T, b, L, eta = self.horizon, self.batch, self.loss.lipschitz, self.eta
         if L == 0:
@@ -125,17 +128,17 @@ class BatchPlan:
 
     @property
     def tuned_eta(self) -> float:
-        """Step size R / sqrt(2 A) with the least regret bound at this zeta."""
+        """Step size with the least regret bound at this radius of exploration."""
         return self.loss.domain.outer_radius / sqrt(2 * self._growth)
 
     @property
     def tuned_bound(self) -> float:
-        """Regret bound at `tuned_eta` with exact projections, T zeta L (2 + R/r) + R sqrt(2 A)."""
+        """Regret bound at the step size `tuned_eta`, with exact projections."""
         return self._exploring + self.loss.domain.outer_radius * sqrt(2 * self._growth)
 
     @property
     def _growth(self) -> float:
-        """Coefficient A of eta in the regret bound."""
+        """Coefficient of the step size in the regret bound."""
         T, b, L = self.horizon, self.batch, self.loss.lipschitz
         G = self.noise.length(self.estimates)
         lag = sqrt(b) * G + b * L if self.stale else 0.0
@@ -146,36 +149,36 @@ class BatchPlan:
 class ProjectionFree(Agent[ConvexSpec]):
     """Base class of batched descent; a subclass chooses the noise (`noise_over`).
 
-    With `anytime` epochs of T0, 2 T0, 4 T0, ... rounds begin from scratch, each on its own random
+    With `anytime` epochs of T0, 2 T0, 4 T0, ... rounds begin anew, each on its own random
     streams. All epochs cost as much as the most expensive one within the horizon: a user is in one
     epoch, and the others depend on her through releases alone (parallel composition).
     """
 
     plays = ConvexSpec
     parameters: Literal["paper", "tuned", "halved"] = "paper"
-    """zeta and eta as in the paper, with the least regret bound, or half the paper's zeta and twice
-    its eta"""
+    """radius zeta and step size eta, as in the paper, with the least regret bound, or half the
+    paper's zeta and twice its eta"""
     projection: Literal["auto", "exact", "frank-wolfe"] = "auto"
     """method of projections; "auto" is exact if the domain allows it, else Frank-Wolfe"""
     tolerance: Annotated[float, lambda name, x: inside(name, x, 1e-12, 1, ends=True)] = 1.0
-    """Frank-Wolfe stops at this share of the gap that the regret bound needs, or after b calls of
-    the linear oracle; in (0, 1]"""
+    """Frank-Wolfe stops at this share in (0, 1] of the gap that the regret bound needs, or after as
+    many calls of the linear oracle as a batch has rounds"""
     stale: bool = True
     """True if a step is computed while the next batch is played; False waits for the step"""
     sign: Literal["corrected", "printed"] = "corrected"
-    """"printed" is y_{R+1} from c0 + eta shat, which ASCENDS; only to show the erratum"""
+    """sign of a step; "printed", as in the paper, ASCENDS, and is only to show the erratum"""
     batch: Count | None = None
-    """b, rounds of a batch; if None, ceil(sqrt(T))"""
+    """rounds of a batch; if None, ceil(sqrt(T))"""
     zeta: Positive | None = None
-    """radius of exploration, below the domain's inner radius r"""
+    """radius of exploration, below the domain's inner radius"""
     eta: Positive | None = None
-    """step size per unit of the estimates' sum"""
+    """step size, a factor of the sum of estimates"""
     offset: Offset | None = None
     """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     anytime: bool = False
-    """True to play without the horizon, with new starts after T0, 2 T0, 4 T0, ... rounds"""
+    """True to play without the horizon, in epochs that double, each of which starts anew"""
     first_epoch: Count = 16
-    """T0, rounds of the first epoch of `anytime` play"""
+    """rounds of the first epoch of `anytime` play"""
     run, directions = started(BatchPlan), started(Directions)
     sums = cast(Sums, None)
 
@@ -260,7 +263,7 @@ class ProjectionFree(Agent[ConvexSpec]):
             self.begin_epoch()
 
     def step(self, total: Floats | None) -> None:
-        """Move y to the nearest point of C' to c0 - eta Q total."""
+        """Move to the point of the shrunken domain nearest to centre - step size x `total`."""
         if total is None:
             return
         run, domain = self.run, self.run.loss.domain
@@ -292,13 +295,14 @@ class GarberKretzu(ProjectionFree):
 
     After Garber and Kretzu, "Improved regret bounds for projection-free bandit convex
     optimization", AISTATS 2020: the three steps of `PrivateBandit` without noise. Expected regret
-    O(T^(3/4) sqrt(k) L D) with at most T calls of the linear oracle.
+    O(T^(3/4) sqrt(k) L D), for k dimensions, Lipschitz constant L and diameter D, with at most T
+    calls of the linear oracle.
 
     Guarantee:
         None: exact data reaches later actions.
 
     Differs from the paper:
-        zeta, eta and batches are as in PrivateBandit, so that both differ in the noise alone.
+        Radius, step size and batches are as in `PrivateBandit`, which differs in the noise alone.
 
     >>> from dpbandit.specs.convex import ConvexSpec
     >>> from dpbandit.domains import Ball
@@ -314,18 +318,18 @@ class PrivateBandit(ProjectionFree):
     """Noisy tree sums of one-point gradients, with one Frank-Wolfe projection per batch.
 
     Ene, Nguyen and Vladu, "Projection-free bandit optimization with privacy guarantees", AAAI
-    2021, Algorithm 1. With k the dimension of the affine hull, C' the domain shrunk
-    by 1 - zeta/r towards its centre c0, b = ceil(sqrt(T)) and K = ceil(T/b) batches::
+    2021, Algorithm 1. With k the dimension of the affine hull, C' the domain shrunk by
+    zeta/r towards its centre c0, r its inner radius, b = ceil(sqrt(T)) and K = ceil(T/b) batches::
 
         y_1 = y_2 = c0
         for R = 1..K:
-          1. b times: draw u on the unit sphere of V, play x = y_R + zeta u, see the value f(x);
+          1. b times: draw u on the unit sphere, play x = y_R + zeta u, see the value f(x);
              g_R += (k/zeta) (clip(f(x)) - offset) u                      through the mechanism
           2. release shat_R = g_1 + ... + g_R + noise of the tree         R <= m = max(K-2, 0)
           3. during batch R: y_{R+1} = nearest point of C' to c0 - eta shat_{R-1}, at most b
              steps of Frank-Wolfe from y_R, or exactly where the domain has a projection
 
-        zeta = min(D sqrt(k) / T^(1/4), r/2),   eta = D / (T^(3/4) sqrt(k) L)
+        zeta = min(D sqrt(k) / T^(1/4), r/2),   eta = D / (T^(3/4) sqrt(k) L),   D diameter
 
     Guarantee:
         epsilon-DP (laplace, k-norm, local) or (epsilon, delta)-DP (gaussian) for the whole sequence
@@ -337,7 +341,7 @@ class PrivateBandit(ProjectionFree):
         released. The rest, projections and stopping included, is post-processing.
 
     **Expected regret** (certified; oblivious losses, y as above) is O(T^(3/4) sqrt(k) L D) plus
-    O(T^(1/2) k W h^1.5 / epsilon), a lower order; `plan(spec).regret_bound()` has all constants.
+    O(T^(1/2) k W h^1.5 / epsilon), h nodes of a user; `plan(spec).regret_bound()` has constants.
     No one-point method survives losses that are chosen after the point is seen.
 
     Differs from the paper:
@@ -369,8 +373,8 @@ class PrivateBandit(ProjectionFree):
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
-    """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with the others. Above 0 trees have
-    the least noise whose privacy loss distribution meets it; local noise meets epsilon at 0"""
+    """target, in [0, 1); if None, 1e-6 with Gaussian noise, else 0. Above 0, trees have the least
+    noise whose privacy loss distribution meets it; local noise meets epsilon at delta = 0"""
     noise: Literal["gaussian", "laplace", "k-norm", "local"] = "gaussian"
     """distribution of the noise"""
     calibration: Literal["certified", "paper"] = "certified"
@@ -394,7 +398,7 @@ class PrivateBandit(ProjectionFree):
 
 
 def printed_laplace(T: int, n: int, L: float, epsilon: float, delta: float = 0.0) -> float:
-    """Return the Laplace scale of Lemma 7, T^(1/2) n L ln T / epsilon, with its log read as ln.
+    """Return the Laplace scale of Lemma 7, for n dimensions, Lipschitz constant L, log as ln.
 
     >>> round(printed_laplace(10_000, 5, 1.0, 1.0), 1)
     4605.2
@@ -403,7 +407,7 @@ def printed_laplace(T: int, n: int, L: float, epsilon: float, delta: float = 0.0
 
 
 def printed_gaussian(T: int, n: int, L: float, epsilon: float, delta: float) -> float:
-    """Return the standard deviation of Gaussian noise of Lemma 10.
+    """Return the standard deviation of Gaussian noise of Lemma 10, see `printed_laplace`.
 
     >>> f"{printed_gaussian(10_000, 5, 1.0, 1.0, 1e-6):.4g}"
     '2.135e+05'

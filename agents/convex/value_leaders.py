@@ -1,6 +1,7 @@
 """Follow-the-leader agents with values as feedback, by one-point gradient estimates.
 
-With u_t uniform on the unit sphere of V, the span of Q::
+With u_t uniform on the unit sphere of R^k, k the dimension of the domain C, which Q maps into the
+span of C; c0 the centre of C and r its inner radius::
 
     x_t = w_t + beta Q u_t
     q_t = (k / beta) f_t(x_t) u_t       an unbiased gradient, at w_t, of f_t smoothed by a ball of
@@ -35,7 +36,7 @@ from dpbandit.specs import Spec
 
 @dataclass(frozen=True, kw_only=True)
 class ValuePlan:
-    """Public parameters of a run."""
+    """Public parameters of a run of a `ValueLeader`."""
 
     beta: float
     """radius of exploration"""
@@ -53,8 +54,9 @@ class ValuePlan:
 
             T beta L (2 + R/r) + sum of L d_t + (G + H d_t)^2 / (2 H t)      [+ H T R^2 / 2]
 
-        with G the norm of an estimate, d_t = min(D, noise / (H t)) the leader's shift by noise, and
-        the last term for a regulariser. An integral approximates the sum.
+        with L the Lipschitz constant, R and r the domain's radii, G the norm of an estimate, d_t =
+        min(diameter, noise / (H t)) the leader's shift by noise, and H curvature; the last term is
+        for a regulariser. An integral approximates the sum.
         """
         domain, L, H, T = self.loss.domain, self.loss.lipschitz, self.curvature, self.leaves + 1
         R, ratio = domain.outer_radius, domain.outer_radius / domain.inner_radius
@@ -67,9 +69,9 @@ class ValuePlan:
 
 
 class ValueLeader(Points):
-    """Base class of leaders with values as feedback. Exploration has radius r / 2 at most::
+    """Base class of leaders with values as feedback, with exploration of radius r / 2 at most::
 
-        beta         radius of exploration, T the horizon
+        beta         radius of exploration, in k dimensions
         oblivious    k T^(-1/3), as printed, or r / 2
         adaptive     k T^(-1/4), as printed, or r / 2
         tuned        the minimiser of `ValuePlan.regret_bound` with noise; r / 2, which has the
@@ -77,16 +79,16 @@ class ValueLeader(Points):
         noiseless    the minimiser of that bound without noise, or r / 2
 
     Losses without curvature are regularised with H = (k M / (beta R)) sqrt(ln T / T), M the largest
-    `|value|`, or its root mean square with local noise. "noiseless" is
+    `|value|`, or its root mean square with local noise. R and r are the outer and inner radius of
+    the domain, L the Lipschitz constant and D the diameter. "noiseless" is
     (k^2 M^2 ln T / (H L T q))^(1/3) with q = 2 + R/r, and sqrt(k M R sqrt(ln T / T) / (L q)) for
-    losses without curvature. k has no unit of length, so the printed radii depend on the unit in
-    which C is measured.
+    losses without curvature. The printed radii depend on the unit of length of the domain.
     """
 
     beta: Literal["oblivious", "adaptive", "tuned", "noiseless"] | Positive = "tuned"
-    """rule for the radius of exploration, or a number, > 0 and < 0.999 r"""
+    """rule for the radius of exploration, or a number below 0.999 x the domain's inner radius"""
     curvature: Positive | None = None
-    """curvature H; if None, from the loss, or the regulariser above"""
+    """curvature of surrogates; if None, that of the loss, or of the regulariser above"""
     offset: Offset | None = None
     """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     feedback = "value"
@@ -177,8 +179,8 @@ class BanditFTAL(ValueLeader):
     full-information and bandit settings", NIPS 2013, Section 3.1, on the one-point estimates of
     Flaxman, Kalai and McMahan, SODA 2005::
 
-        w_1 = c0, the centre; C' = c0 + (1 - beta/r) (C - c0); for t = 1..T:
-          1. draw u_t on the unit sphere of V, play x_t = w_t + beta u_t, see y_t = f_t(x_t)
+        w_1 = c0, the centre of C; C' = c0 + (1 - beta/r) (C - c0); for t = 1..T:
+          1. draw u_t on the unit sphere of C's span, play x_t = w_t + beta u_t, see y_t = f_t(x_t)
           2. v_t += (k / beta) (clip(y_t) - offset) u_t
           3. w_{t+1} = nearest point of C' to  mean(w_1..w_t) - v_t / (H t)
 
@@ -187,7 +189,8 @@ class BanditFTAL(ValueLeader):
     Guarantee:
         None: exact values reach later actions.
 
-    **Expected regret** for losses fixed in advance, with G = k M / beta: at most::
+    **Expected regret** for losses fixed in advance, with G = k M / beta and the letters of
+    `ValueLeader`, is at most::
 
         T beta L (2 + R/r) + G^2 / (2 H) (1 + ln T).
 
@@ -210,8 +213,8 @@ class BanditPFTAL(ValueLeader):
     Smith and Thakurta, "(Nearly) optimal algorithms for private online learning in
     full-information and bandit settings", NIPS 2013, Sections 3.1 and 3.2::
 
-        w_1 = c0, the centre; C' = c0 + (1 - beta/r) (C - c0); for t = 1..T:
-          1. draw u_t on the unit sphere of V, play x_t = w_t + beta u_t, see y_t = f_t(x_t)
+        w_1 = c0, the centre of C; C' = c0 + (1 - beta/r) (C - c0); for t = 1..T:
+          1. draw u_t on the unit sphere of C's span, play x_t = w_t + beta u_t, see y_t = f_t(x_t)
           2. q_t = (k / beta) (clip(y_t) - offset) u_t
           3. v_t = q_1 + ... + q_t + noise                      through one tree sum
           4. w_{t+1} = nearest point of C' to  mean(w_1..w_t) - v_t / (H t)
@@ -231,12 +234,12 @@ class BanditPFTAL(ValueLeader):
 
         T beta L (2 + R/r) + sum of E[ L d_t + (G + H d_t)^2 / (2 H t) ],
 
-    which is O~(k T^(2/3)) + O~(k T^(1/3) / epsilon) with the printed beta: privacy costs a lower
-    order. Losses that depend on earlier points add R sqrt(T) G. No one-point method survives
-    losses that depend on x_t: their adversary knows u_t.
+    which is O~(k T^(2/3)) + O~(k T^(1/3) / epsilon) with the printed beta: privacy adds
+    a lower order. Losses that depend on earlier points add R sqrt(T) G. No one-point method
+    survives losses that depend on x_t: their adversary knows u_t.
 
     Differs from the paper:
-        calibration="paper" keeps 1.
+        Item 1 does not apply with calibration="paper".
 
         1. The printed K-norm scale k M log2(T) / (beta epsilon) protects `|y| <= M` against 0;
            replaced values move by W = 2 M if signed.
@@ -245,7 +248,7 @@ class BanditPFTAL(ValueLeader):
         3. beta is capped at r/2, without which points would leave C, and has no unit of length as
            printed.
         4. A mean of leaders w_s, not of the points x_s played, enters step 4.
-        5. `tuned`, Laplace, Gaussian and local noise, and the regularised form are additions.
+        5. `tuned`, Laplace, Gaussian and local noise, and regularisation are additions.
 
     >>> from dpbandit import certify
     >>> round(certify(BanditPFTAL(epsilon=1.0), "ConvexBandit").epsilon, 6)
@@ -255,8 +258,8 @@ class BanditPFTAL(ValueLeader):
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
-    """target of Gaussian noise, in (0, 1); if None, 1e-6 with Gaussian noise, and 0 with the other
-    laws, which meet epsilon at delta = 0"""
+    """target, in (0, 1) with Gaussian noise; if None, 1e-6 with Gaussian noise, and 0 with other
+    laws, which then meet epsilon at delta = 0"""
     noise: Literal["k-norm", "laplace", "gaussian", "local"] = "k-norm"
     """distribution of the noise"""
     calibration: Literal["certified", "paper"] = "certified"

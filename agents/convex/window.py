@@ -1,6 +1,6 @@
 """Agents with window privacy, which protects recent users only, and one without privacy.
 
-`Expiring` is the base class of the two algorithms of Lou and Cheung: sums on a window tree.
+`Expiring`, the base class of the two algorithms of Lou and Cheung, has sums on a window tree.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def window_on(spec: ConvexSpec, window: int | None) -> int:
 
 
 def least_along(towards: Floats, gradient: Floats, kappa: float) -> Floats:
-    """Return s in [0, 1], (R,), minimising `s <gradient, towards> + s^2 kappa/2 |towards|^2`."""
+    """Return the best step in [0, 1], (R,), along `towards` on a quadratic of curvature `kappa`."""
     square = kappa * np.vecdot(towards, towards)
     best = -np.vecdot(gradient, towards) / np.where(square > 0, square, 1.0)
     return np.clip(best, 0.0, 1.0)
@@ -62,19 +62,19 @@ class OnlineConditionalGradient(Gradients):
     search of Wan and Zhang, "Projection-free online learning over strongly convex sets", AAAI
     2021::
 
-        x_1 = c0, the centre; for t = 1..T:
-          1. play x_t;  v_t = v_{t-1} + P_V gradient f_t(x_t), clipped to norm L
+        x_1 = c0, the centre of C; for t = 1..T:
+          1. play x_t;  v_t = v_{t-1} + gradient f_t(x_t) on the span of C, clipped to norm L
           2. y = argmin <gradient J_t(x_t), y> over C             the linear oracle
           3. x_{t+1} = x_t + s (y - x_t), s in [0, 1] where J_t is least
 
     with J_t(x) = `<v_t, x> + (H/2) (|x - x_1|^2 + .. + |x - x_t|^2)` for H-strongly convex losses,
-    `<v_t, x> + (2 L T^(3/4) / D) |x - x_1|^2` for others.
+    `<v_t, x> + (2 L T^(3/4) / D) |x - x_1|^2` for others, D the diameter of C.
 
     Guarantee:
         None: exact data reaches later actions.
 
-    **Regret**: of order L D T^(3/4), and T^(2/3) for H-strongly convex losses, for every adversary.
-    FTAL has ln T: the difference is the price of a single vertex in each round.
+    **Regret** is of order L D T^(3/4), or T^(2/3) for strongly convex losses, for every adversary.
+    `FTAL` has ln T, but needs a projection in each round, not a single vertex.
 
     >>> from dpbandit.specs.convex import ConvexSpec
     >>> from dpbandit.domains import Simplex
@@ -88,7 +88,7 @@ class OnlineConditionalGradient(Gradients):
     """
 
     curvature: Positive | None = None
-    """curvature H of strongly convex losses; if None, from the loss"""
+    """strong convexity of losses; if None, that of the loss"""
 
     def prepare(self) -> None:
         # Start without a quadratic part: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around
@@ -117,7 +117,8 @@ class Expiring(PrivateGradients):
     """Base class of agents with noisy gradient sums that protect a user for `window` rounds.
 
     `privacy.factors.Window` is the process, with W = `window` rounded up to 2^w. A gradient,
-    clipped to L, is in at most w + 1 nodes, and moves by 2 L if a datum is replaced::
+    clipped to the Lipschitz constant L, is in at most w + 1 nodes, and moves by 2 L if a datum is
+    replaced. In k dimensions, with curvature H and diameter D::
 
         calibration  noise        scale of a node
         certified    k-norm       2 L (w + 1) / epsilon, less with delta > 0
@@ -126,7 +127,7 @@ class Expiring(PrivateGradients):
         paper        k-norm       (L + H D) (w + 1) / epsilon
                      gaussian     stddev sqrt 8 (L + H D) (w + 1) ln(2 / delta) / epsilon
 
-    A window of T - 1 rounds or more never ends: tree and ledger are then the ordinary ones. Printed
+    A window of T - 1 rounds or more never ends: then tree and ledger have no window. Printed
     scales are certified at their true cost: if H D < L the K-norm scale is too small, because a
     gradient moves by 2 L, not by L + H D, the Lipschitz constant of a surrogate. `mode` None
     follows the calibration: "lazy" trees for "certified", the paper's "exact" trees for "paper".
@@ -135,12 +136,12 @@ class Expiring(PrivateGradients):
     window: Count | None = 256
     """rounds for which a user is protected, >= 1; if None, the problem's `retention`"""
     mode: Literal["exact", "lazy"] | None = None
-    """"lazy" trees or, as in the paper, "exact" trees; if None, by calibration"""
+    """"lazy" trees, or "exact" ones as in the paper; if None, by `calibration`"""
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     curvature: Positive | None = None
-    """curvature H; if None, by `leaders.curvature_of`, from the loss or a regulariser"""
+    """curvature of surrogates; if None, by `leaders.curvature_of` (of the loss or a regulariser)"""
 
     def check(self) -> None:
         super().check()
@@ -193,19 +194,19 @@ class Expiring(PrivateGradients):
 
 
 class WDPCOCOP(GradientLeader, Expiring):
-    """PFTAL that protects only a window of recent users; its noise does not grow with T.
+    """PFTAL that protects only a window of recent users, with noise that does not grow over time.
 
     Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
     privacy expiration", WI-IAT 2020, Algorithm 1::
 
-        x_1 = c0, the centre; for t = 1..T:
+        x_1 = c0, the centre of C; for t = 1..T:
           1. play x_t
-          2. g_t = P_V gradient f_t(x_t), clipped to norm L
+          2. g_t = gradient f_t(x_t) on the span of C, clipped to the Lipschitz constant L
           3. v_t = g_1 + ... + g_t + n_t               through one sum on a window tree
           4. x_{t+1} = nearest point of C to  mean(x_1..x_t) - v_t / (H t)
 
-    On quadratics `(H/2) |x - z_t|^2` step 4 is the projection of mean(z_1..z_t) - n_t / (H t).
-    Losses without curvature are regularised as in `PFTAL`: c0 in place of the mean.
+    H is the losses' curvature. On quadratics `(H/2) |x - z_t|^2` step 4 is the projection of
+    mean(z_1..z_t) - n_t / (H t). Losses without curvature are regularised as in `PFTAL`.
 
     Guarantee:
         WINDOW DP, not ordinary DP: for every T', the points released up to T' are (epsilon,
@@ -215,7 +216,7 @@ class WDPCOCOP(GradientLeader, Expiring):
         before round t + W. A window of T - 1 or more makes this `PFTAL`, bit for bit, with ordinary
         DP.
 
-    **Regret** for H-strongly convex losses, on every run: as in `PFTAL` with n_t for B_t, at most::
+    **Regret** for H-strongly convex losses, on every run, D the diameter of C: at most::
 
         sum of  L min(D, |n_{t-1}| / (H (t-1))) + (L + min(H D, |n_{t-1}| / (t-1)))^2 / (2 H t),
 
@@ -223,7 +224,7 @@ class WDPCOCOP(GradientLeader, Expiring):
     sum of E|n_t|^2 / (2 H t^2), bounded in T.
 
     Differs from the paper:
-        calibration="paper" undoes 1 and 4, rule="printed" undoes 2.
+        Items 1 and 4 do not apply with calibration="paper", nor item 2 with rule="printed".
 
         1. The printed scales have L + H D for the sensitivity 2 L of a gradient: K-norm noise
            ("Gamma") then costs 2 L / (L + H D) epsilon, more than epsilon if H D < L; the printed
@@ -245,7 +246,7 @@ class WDPCOCOP(GradientLeader, Expiring):
     """
 
     rule: Literal["corrected", "printed"] = "corrected"
-    """rule of step 4, "corrected", or "printed" for line 3 of the paper"""
+    """formula of step 4, "corrected", or "printed" for line 3 of the paper"""
 
     def first_leader(self) -> Leader:
         # Step 4
@@ -270,23 +271,24 @@ class PrintedLeader(Leader):
 
 @dataclass(frozen=True)
 class Printed:
-    """Steps with the constants of the paper."""
+    """Steps of `WDPCOCOL` with the constants of the paper."""
 
     alpha: float
+    """step size"""
     weight: float
-    """weight C0 of x_1 among the anchors"""
+    """weight of the first point among the anchors"""
     length: float
-    """factor of the radius, r_t = length / kappa_t"""
+    """radius of the oracle times the objective's curvature"""
 
     def radius(self, moved: Floats, kappa: float, gap: Floats) -> Floats:
-        """Return the oracle's radius r_t, (R,), for kappa_t."""
+        """Return the oracle's radius, (R,), for an objective of curvature `kappa`."""
         return np.full(len(gap), self.length / kappa)
 
 
 class Certified:
-    """Steps with a certified radius that contains the leader, for a weight C0 = 1 of x_1.
+    """Steps of `WDPCOCOL` with a certified radius that contains the leader, for C0 = 1.
 
-    H_t >= h_t = J_t(x_t) - min J_t holds on every run: a step by alpha = 1 / (2 rho^2) towards an
+    In the letters of that class H_t >= h_t on every run: a step by alpha = 1 / (2 rho^2) towards an
     answer within rho r_t leaves (1 - 1/(4 rho^2)) H_t, and J_t - J_{t-1} is `(H/2) |x - x_t|^2`
     plus a linear function of slope `moved`, which adds at most moved sqrt(2 h_t / kappa_t).
     """
@@ -297,10 +299,10 @@ class Certified:
         self.alpha, self._diameter = 1 / (2 * rho**2), diameter
         self._left = 1 - 1 / (4 * rho**2)
         self.bound = np.zeros(replicas)
-        """bound H_t on h_t, (R,)"""
+        """bound on the objective at the point minus its minimum, (R,)"""
 
     def radius(self, moved: Floats, kappa: float, gap: Floats) -> Floats:
-        """Return r_t, given the norm `moved` of J's new slope and the gap at x_t, all (R,)."""
+        """Return the radius, given the norm of the objective's new slope and the gap, all (R,)."""
         b = moved * sqrt(2 / kappa)
         bound = ((b + np.sqrt(b**2 + 4 * self._left * self.bound)) / 2) ** 2
         self.bound = np.minimum(bound, np.maximum(gap, 0.0))
@@ -319,7 +321,7 @@ class WDPCOCOL(Expiring):
         J_t(x) = <v_t, x> + (H/2) (|x - a_1|^2 + .. + |x - a_t|^2) + (C0 H / 2) |x - x_1|^2:
 
         x_1, the oracle's start (the centre); for t = 1..T:
-          1. play x_t;  g_t = P_V gradient f_t(x_t), clipped to norm L
+          1. play x_t;  g_t = gradient f_t(x_t) on the domain's span, clipped to norm L
           2. v_t = g_1 + ... + g_t + n_t                through one sum on a window tree
           3. p = the local oracle at x_t, radius r_t, for the gradient of J_t at x_t
           4. x_{t+1} = x_t + alpha (p - x_t)
@@ -333,7 +335,7 @@ class WDPCOCOL(Expiring):
         r_t = min(D, sqrt(2 H_t / kappa_t)),    alpha = 1 / (2 rho^2), rho the oracle's
 
     Guarantee:
-        WINDOW DP, not ordinary DP, as for `WDPCOCOP`; data enter v_t alone.
+        WINDOW DP, not ordinary DP, as for `WDPCOCOP`; data enter only the sums v_t.
 
     **Regret** for H-strongly convex losses: the bound of `WDPCOCOP`, plus C0 H D^2 / 2, plus
     L sum of sqrt(2 H_t / kappa_t), the points' distance to the leaders, of order rho^2 L ln T / H
@@ -362,13 +364,13 @@ class WDPCOCOL(Expiring):
     """
 
     parameters: Literal["certified", "paper"] | None = None
-    """parameters of the steps; if None, by calibration"""
+    """parameters of the steps; if None, by `calibration`"""
     step: Literal["fixed", "line-search"] = "fixed"
-    """step size, fixed at alpha or by line search"""
+    """step size, fixed or by line search"""
     geometry: Positive | None = None
-    """constant mu of a polytope, see `local_oracles`; also c of the printed rho, 1 if None"""
+    """constant of a polytope, see `local_oracles`; also c of the printed rho, 1 if None"""
     failure: Inside01 = 0.05
-    """failure probability beta in the printed C_W"""
+    """failure probability in the printed constant C_W"""
     oracle = cast(LocalOracle, None)
     steps = cast(Steps, None)
 
@@ -417,7 +419,7 @@ class WDPCOCOL(Expiring):
         self.point = x + share[:, None] * towards
 
     def printed_steps(self) -> Printed:
-        """Return the paper's alpha, C0 and factor of r_t."""
+        """Return the paper's step size, weight of the first point and radius."""
         N, rho = self.domain.dim, (self.geometry or 1.0) * sqrt(self.domain.dim)
         alpha = 1 / (5 * rho**2)
         growth = N * log(N / self.failure)

@@ -349,10 +349,8 @@ def expected_memories(
     ([5.0, 10.0], True)
     """
     most = ceil(horizon / people)
-    visits, some = (
-        np.arange(1, most + 1),
-        2 ** np.arange(min(most.bit_length(), _MEMORY_DOUBLINGS) + 1),
-    )
+    visits = np.arange(1, most + 1)
+    some = 2 ** np.arange(min(most.bit_length(), _MEMORY_DOUBLINGS) + 1)
     known = [gain_of(int(v), dim, noise=noise, tastes=tastes) for v in some]
     more = np.diff(np.interp(np.log(visits), np.log(some), known), prepend=0.0)
     counts, gains = [], []

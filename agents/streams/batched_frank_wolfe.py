@@ -288,11 +288,8 @@ class NoisySFW(Points):
         self.batches = (first, *[other] * sizes(T)[2])
         spends = different(batch.spend for batch in self.batches)
         self.ledger = ledger_of(self.epsilon, Parallel(spends), without="exact gradient sums")
-        self.previous, self.gradient, self.batch = (
-            self.point,
-            np.zeros((self.R, self.domain.affine_dim)),
-            0,
-        )
+        self.previous, self.batch = self.point, 0
+        self.gradient = np.zeros((self.R, self.domain.affine_dim))
         self.open()
 
     def open(self) -> None:

@@ -354,12 +354,8 @@ class DPTOFW(FrankWolfe):
 
     def begin(self) -> None:
         super().begin()
-        loss, T, streams, paper = (
-            self.loss,
-            self.spec.horizon,
-            self.streams,
-            self.calibration == "paper",
-        )
+        loss, T, streams = self.loss, self.spec.horizon, self.streams
+        paper = self.calibration == "paper"
         target = {"epsilon": self.epsilon, "delta": self.delta}
         shaped, process, clip = self.means
         q = 2.0
@@ -501,11 +497,8 @@ class DPPOFW(FrankWolfe):
 
     def begin(self) -> None:
         super().begin()
-        paper, T, (noise, profile, clip) = (
-            self.calibration == "paper",
-            self.spec.horizon,
-            self.means,
-        )
+        paper, T = self.calibration == "paper", self.spec.horizon
+        noise, profile, clip = self.means
         target = {"epsilon": self.epsilon, "delta": self.delta}
         self.c = self.step or (1.0 if paper else STEP)
         statistic = self.statistic(
