@@ -71,12 +71,12 @@ __all__ = [
     "started",
 ]
 
-ENVIRONMENTS = {
+ENVIRONMENTS = {  # Gymnasium id -> module and class of the environment
     f"dpbandit/{one['name']}-v0": f"dpbandit.envs:{one['name']}"
     for one in _catalogue("dpbandit.envs")
 }
 
-_FILES = {
+_FILES = {  # module -> names that the package exports from it
     "agent": "Agent Arms Around Chance Count Count0 Inner Inside01 Least0 Points Positive "
     "PrivateAgent Share started",
     "agents": "agents",

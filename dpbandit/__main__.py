@@ -1,4 +1,4 @@
-"""`python -m dpbandit`."""
+"""Entry point of `python -m dpbandit`, the command line."""
 
 from dpbandit.cli import main
 

@@ -1,4 +1,4 @@
-"""Base classes of agents: settings and steps in one class; a running agent is a started copy.
+"""Base classes of agents, with settings and steps in one class; a started copy of it plays.
 
 An algorithm is read top to bottom in one class::
 
@@ -81,7 +81,7 @@ __all__ = [
 ]
 
 SpecT = TypeVar("SpecT", bound=Spec)
-T = TypeVar("T")
+T = TypeVar("T")  # class of a started attribute
 
 Positive: TypeAlias = Annotated[float, positive]
 Least0: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 0)]
@@ -94,7 +94,7 @@ Inner: TypeAlias = Annotated[AgentConfig, lambda name, value: check_config(value
 
 
 def started(kind: type[T]) -> T:
-    """Declare an attribute that `start` sets and that is no setting: `ridge = started(Ridge)`."""
+    """Declare an attribute that `start` sets, and no setting, as in `ridge = started(Ridge)`."""
     return cast(T, None)
 
 
@@ -102,7 +102,7 @@ def started(kind: type[T]) -> T:
     eq_default=False, kw_only_default=True, frozen_default=True, field_specifiers=(field,)
 )
 class Agent(Generic[SpecT]):
-    """Base class of algorithms: annotated attributes are settings, methods are the steps.
+    """Base class of algorithms; its annotated attributes are settings, its methods are steps.
 
     A subclass is a keyword-only dataclass without a decorator. Every setting is checked against its
     type when a config is made; `check` refuses combinations of settings. `make` returns a copy that
@@ -122,15 +122,15 @@ class Agent(Generic[SpecT]):
     """
 
     plays: ClassVar[type[Spec]] = Spec
-    """class of specs of the problems that the agent can play"""
+    """class of the specs of the problems that the agent can play"""
     masks: ClassVar[tuple[Masks, ...]] = ()
-    """kinds of masks with which `act_among` works; problems with other masks are refused"""
+    """kinds of masks ("public", "user") that `act_among` respects; other problems are refused"""
     ledger: Ledger
     """privacy spends of the agent's mechanisms, set by `start`"""
     spec: SpecT
     """public facts of the problem that the agent plays"""
     streams: Streams
-    """random streams, by name of the call site and replica"""
+    """random streams, one for each replica and each name of a place in the code that draws"""
     R: int
     """number of replicas"""
 
@@ -170,7 +170,7 @@ class Agent(Generic[SpecT]):
         self._checked = True
 
     def check(self) -> None:
-        """Raise `InputError` unless the settings fit each other."""
+        """Raise `InputError` unless the settings are compatible with each other."""
 
     @final
     def make(self, spec: Spec, streams: Streams) -> Self:
@@ -185,7 +185,7 @@ class Agent(Generic[SpecT]):
         return player
 
     def chosen(self, spec: Any) -> Any:
-        """Return the agent that plays a problem: self, unless a subclass delegates to another."""
+        """Return the agent that plays a problem, self unless a subclass delegates to another."""
         return self
 
     def start(self) -> None:
@@ -197,7 +197,7 @@ class Agent(Generic[SpecT]):
         raise _undefined(self, "act(self, context)")
 
     def act_among(self, context: Floats, mask: Bools) -> AnyArray:
-        """Choose actions that the mask (R, K) allows; stores nothing of the context."""
+        """Choose actions that `mask` (R, K) allows; store nothing of the context."""
         raise _undefined(self, "act_among(self, context, mask)")
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
@@ -208,7 +208,7 @@ class PrivateAgent(Agent[SpecT]):
     """Base class of agents that meet a target (epsilon, delta) with Gaussian noise."""
 
     epsilon: float = 1.0
-    """target epsilon, > 0; inf plays without privacy"""
+    """target epsilon, > 0; inf is play without privacy"""
     delta: float = 1e-5
     """target delta, in (0, 1)"""
 
@@ -217,7 +217,7 @@ class PrivateAgent(Agent[SpecT]):
 
 
 class Around(Agent[SpecT]):
-    """Base class of agents that wrap another, `agent`, and make its claim their own."""
+    """Base class of agents that wrap another one, `agent`, and claim its epsilon and delta."""
 
     agent = cast(AgentConfig, None)
 
@@ -236,7 +236,7 @@ class Arms(Agent[ContextualSpec]):
     """Base class of agents that play the arm with the largest score.
 
     In the first `turns_first` rounds arms are played in turn. While `rounds_to_release` is n > 1,
-    up to n rounds may be passed at once, as arrays (n, R, ...).
+    `act` and `update` may receive up to n rounds at once, as arrays (n, R, ...).
     """
 
     plays: ClassVar[type[ContextualSpec]] = ContextualSpec
@@ -245,7 +245,7 @@ class Arms(Agent[ContextualSpec]):
 
     @property
     def rounds_to_release(self) -> int:
-        """Number of rounds for which the policy certainly stays as it is, at least 1."""
+        """Number of rounds until the policy may change next, at least 1."""
         return 1
 
     def act(self, context: Floats) -> Ints:
@@ -269,12 +269,12 @@ class Arms(Agent[ContextualSpec]):
         raise _undefined(self, "scores(self, context)")
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Learn from one round, or from n rounds (n, R, ...) of one policy."""
+        """Learn from arrays (R, ...) of one round, or (n, R, ...) of n rounds of one policy."""
         raise _undefined(self, "learn(self, context, action, feedback)")
 
 
 def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
-    """Return `spec` if it is a convex problem with that feedback; otherwise raise `InputError`."""
+    """Return `spec` if it is a convex problem with this feedback; otherwise raise `InputError`."""
     spec = fits(config, spec, ConvexSpec)
     if spec.feedback != feedback:
         raise InputError(
@@ -288,7 +288,7 @@ def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
 class Points(Agent[ConvexSpec]):
     """Base class of agents that play points of a convex domain.
 
-    If all points have equal loss, it plays the centre of the domain and uses no data.
+    If all points have equal loss, the agent plays the centre of the domain and uses no data.
     """
 
     plays = ConvexSpec
@@ -308,14 +308,14 @@ class Points(Agent[ConvexSpec]):
             self.begin()
 
     def fit(self) -> None:
-        """Raise `InputError` for losses and domains that the algorithm cannot play."""
+        """Raise `InputError` if the algorithm cannot play the problem's loss and domain."""
 
     def flat(self) -> bool:
         """Return True if all points have the same loss."""
         return self.loss.lipschitz == 0
 
     def begin(self) -> None:
-        """Build mechanisms and `ledger`, before the first round of a loss that is not constant."""
+        """Build mechanisms and `ledger` before the first round, unless the loss is constant."""
         raise _undefined(self, "begin(self), which sets self.ledger")
 
     def act(self, context: Floats) -> Floats:
@@ -337,7 +337,7 @@ def _undefined(agent: object, method: str) -> InputError:
 
 @cache
 def _settings(kind: Any) -> dict[str, Any]:
-    """Return the settings of an agent class, name -> type, with ranges as `Annotated` types."""
+    """Return an agent class's settings as name -> type; ranges are `Annotated` types."""
     hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name] for one in fields(kind)}
 
@@ -347,7 +347,7 @@ def _setting_values(agent: Any) -> tuple[Any, ...]:
 
 
 def check_setting(name: str, value: Any, hint: Any) -> None:
-    """Raise `InputError` unless a setting's value has its type: a range, words, a flag, a union."""
+    """Raise `InputError` unless a value has its setting's type, a range, words, flag or union."""
     parts = get_args(hint) if get_origin(hint) not in (Annotated, Literal) else (hint,)
     parts = parts or (hint,)
     words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]

@@ -5,7 +5,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-SIBLING_PACKAGES = ("dpbandit.agents", "dpbandit.envs", "dpbandit.experiments")
+SIBLING_PACKAGES = ("dpbandit.agents", "dpbandit.envs", "dpbandit.experiments")  # beside dpbandit
 
 
 class SiblingFinder:
@@ -14,7 +14,7 @@ class SiblingFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a sibling package, None for other modules (the next finder's)."""
+        """Return the import spec of a sibling package, or None for other modules."""
         if name not in SIBLING_PACKAGES:
             return None
         return PathFinder.find_spec(name, [str(Path(__file__).resolve().parents[1])])

@@ -1,4 +1,4 @@
-"""The command line: `dpbandit COMMAND`."""
+"""Entry point of the command line, `dpbandit COMMAND`."""
 
 import sys
 from concurrent.futures import BrokenExecutor
@@ -39,23 +39,23 @@ COMMANDS = {
     ),
     "lab": ("studies", "List the teaching labs, or write one as a notebook."),
 }
-"""Module of `dpbandit.commands` and line in `dpbandit --help` of each command of the core."""
+"""Command -> its module in `dpbandit.commands`, and its line in `dpbandit --help`."""
 SHELF_COMMANDS = {
     row["names"]: (row["module"].removeprefix("commands."), row["line"])
     for row in catalogue("dpbandit", "shelves.csv")
     if row["package"] == "commands"
 }
-"""Commands of shelves, which `dpbandit --help` lists after `COMMANDS`."""
+"""Commands of optional modules ("shelves"), which `dpbandit --help` lists after `COMMANDS`."""
 
 _INTERRUPTED_CODE = 130
 """Exit code of a program ended by SIGINT, 128 + 2."""
 
 _MAX_MESSAGE_LETTERS = 2000
-"""Longest message; it may repeat an argument of any length."""
+"""Largest number of letters of an error message, which may quote an argument of any length."""
 
 
 class _Lazy(TyperGroup):
-    """Group of commands whose modules are imported when used; `--help` imports none."""
+    """Group of commands whose modules are imported when a command is used, none for `--help`."""
 
     listing = False
 
@@ -73,7 +73,7 @@ class _Lazy(TyperGroup):
         return [*COMMANDS, *SHELF_COMMANDS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import and return a command; while help is formatted, only its name and line."""
+        """Import and return a command; without an import for help, which shows name and line."""
         if cmd_name not in self.commands:
             return None
         if self.listing:
@@ -91,7 +91,7 @@ class _Lazy(TyperGroup):
 
 
 def _loaded(name: str) -> Any:
-    """Import the module of a command, and make the Typer command from its function or app."""
+    """Import the module of a command, and make a Typer command of its function or app."""
     module = import_module(f"dpbandit.commands.{(COMMANDS | SHELF_COMMANDS)[name][0]}")
     if not hasattr(module, name):  # a group with commands of its own
         return typer.main.get_command(module.app)
@@ -105,7 +105,7 @@ def _loaded(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
-_HELP = {"help_option_names": ["-h", "--help"]}
+_HELP = {"help_option_names": ["-h", "--help"]}  # settings of Typer for all commands
 
 app = typer.Typer(
     name="dpbandit",
@@ -140,7 +140,7 @@ def main() -> None:
     """Run the command line; errors become one sentence on stderr.
 
     Exit codes: 1 if an agent raised an exception, 2 on bad input, 130 on Ctrl-C, 141 if a reader
-    closed standard output. Users may name modules of the current folder; installed ones come first.
+    closed standard output. Arguments may name modules in the current folder; installed ones win.
     """
     if "" not in sys.path:
         sys.path.append("")
@@ -151,7 +151,7 @@ def main() -> None:
 
 
 def _ended() -> int:
-    """Run the command, print an error as one sentence, and return the exit code."""
+    """Run the command, print an error as one sentence on stderr, and return the exit code."""
     try:
         with warnings_on_stderr():
             return _run()
@@ -192,7 +192,7 @@ def _run() -> int:
 
 
 def _refuse(sentence: str, code: int = 2) -> int:
-    """Print a sentence on one line of stderr, unprintable letters escaped; return the exit code."""
+    """Print a message as one line on stderr, unprintable letters escaped; return the exit code."""
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
     if len(line) > _MAX_MESSAGE_LETTERS:
         half = _MAX_MESSAGE_LETTERS // 2

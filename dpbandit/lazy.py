@@ -1,4 +1,4 @@
-"""Lazy imports of a package's names, and tables that list its contents without imports."""
+"""Lazy imports of a package's names, and CSV tables that list its contents without imports."""
 
 import csv
 import sys

@@ -1,6 +1,6 @@
 """Lower bounds on regret under differential privacy, and shapes of published bounds.
 
-Part 1. Fisher information under DP: how much a private view of n users tells about a parameter.
+Part 1. Fisher information under DP, a bound on what a private view of n users tells of a parameter.
 
 Lemma. Let M be mu-GDP for replacing one of n independent records, each with score s and
 information I_1 = E s s'. Then the output of M has information I_M with::
@@ -23,7 +23,7 @@ All are quoted from abstracts, none is re-derived here. They hold in the worst c
 averages may be far below. They are drawn for their shape alone, scaled to touch a measured curve
 (`Shape.touching`).
 
-Part 3. The least regret with two arms whose parameters lie on a sphere, as GLMBandit draws them.
+Part 3. A lower bound on regret for two arms whose parameters are on a sphere, as in GLMBandit.
 
 Theorem. Two arms, contexts x uniform on the unit sphere of R^d, parameters theta_0, theta_1
 independent and uniform on the sphere of radius S, rewards x . theta_a + N(0, sigma^2). The agent
@@ -55,16 +55,16 @@ E|m| <= sqrt Q. A record gives (r_1 - r_0) / sqrt 2 = x . D + N(0, sigma^2), who
 
 This is van Trees' inequality on a sphere, where the uniform prior has score 0.
 
-Part 4. The least regret with two arms whose parameters are Gaussian, by van Trees' inequality.
+Part 4. A lower bound on regret for two arms with Gaussian parameters, by van Trees' inequality.
 
 Theorem. In the setting of part 3, but with theta_0, theta_1 independent N(0, S^2/d I), and with
 I_t the I of part 3 with d in place of d - 2::
 
     E regret_t >= (c_d / sqrt 2) sum_j P(j) [E_j|D| - sqrt(E_j|D|^2 - d^2 / (J_j + I_t))]_+
 
-where j runs over the windows `cos^2(pi (|D| - j w) / (2 w))` around j w, which add up to 1, E_j is
-under prior times window, and J_j = E_j (-(pi/w) tan(pi (rho - j w) / (2 w)) - rho d / S^2)^2 with
-`rho = |D|`. The best w may be taken in every round.
+where j numbers windows `cos^2(pi (|D| - j w) / (2 w))` of half-width w around j w, which add up to
+1, with probability P(j) and mean E_j under prior times window, and with `rho = |D|` J_j is
+E_j (-(pi/w) tan(pi (rho - j w) / (2 w)) - rho d / S^2)^2. Each round may use its best w.
 
 Proof. Draw j with the window's probability and show it to the agent, with theta_0 + theta_1,
 which is independent of D. Given j, van Trees' inequality in trace form bounds the mean square
@@ -84,19 +84,19 @@ from dpbandit.base import Floats, InputError, Ints, abbrev, at_least, positive, 
 from dpbandit.envs.contextual.glm import GLMBandit
 
 _MAX_MU_SQUARED = 500.0
-"""mu^2 from which on the bound n I_1 is the smaller one for any n; beyond it e^(mu^2) overflows."""
+"""mu^2 from which the non-private bound on information is used, as e^(mu^2) nearly overflows."""
 _SINGLE_ROUNDS = 2000
-"""First rounds of the horizon, computed one by one; later ones in groups."""
+"""Number of first rounds whose bounds are computed one by one; later rounds form groups."""
 
 
 def information(users: Ints, directions: int, each: float, mu: float) -> Floats:
-    """Bound the trace of the Fisher information of a mu-GDP view, (n,), by part 1 of the module.
+    """Bound the trace of the Fisher information of a mu-GDP view by the module's part 1, (n,).
 
     Args:
-        users: numbers of records seen, (n,).
+        users: n numbers of records that the view depends on, (n,).
         directions: number of orthogonal directions over which information is summed.
         each: information of one record along a direction, equal in all directions.
-        mu: parameter of Gaussian DP; infinity is no privacy, 0 a view without data.
+        mu: parameter of Gaussian DP; infinity is no privacy, 0 is a view without data.
     """
     exact = directions * each * users
     if mu**2 >= _MAX_MU_SQUARED or mu == inf:
@@ -107,8 +107,8 @@ def information(users: Ints, directions: int, each: float, mu: float) -> Floats:
 def groups(horizon: int) -> tuple[Ints, Ints]:
     """Return the last round of each group of rounds, and the size of each group.
 
-    The first 2,000 rounds are groups of one; a later group has 1/2,000 of the rounds before it. A
-    falling bound that is summed over last rounds, weighted by sizes, is never overestimated.
+    The first 2,000 rounds are groups of one; a later group has 1/2,000 of the rounds before it. For
+    a bound that falls by round, the last round's value times the group's size is never too large.
     """
     first = _SINGLE_ROUNDS
     last = np.arange(1, min(horizon, first) + 1)
@@ -123,12 +123,12 @@ class Shape(NamedTuple):
 
     name: str
     statement: str
-    """formula as printed, without constants"""
+    """formula as published, without constants"""
     of: str
     """problem and kind of privacy for which the bound holds"""
     source: str
     at: Callable[[float, int, int, int, float], float]
-    """(epsilon, horizon, dim, n_actions, delta) -> value of the formula"""
+    """function from (epsilon, horizon, dim, n_actions, delta) to the value of the formula"""
 
     def touching(
         self, epsilon: float, regret: float, *, horizon: int, dim: int, n_actions: int, delta: float
@@ -189,7 +189,7 @@ PUBLISHED = (
 
 
 _ANGLE_NODES = 400
-"""Nodes of the quadrature over the angle between the two parameters; the integrand is smooth."""
+"""Number of quadrature nodes for the angle between the two parameters, a smooth integrand."""
 
 
 def least_regret(horizon: int, *, dim: int, signal: float, noise: float, mu: float) -> float:
@@ -197,10 +197,10 @@ def least_regret(horizon: int, *, dim: int, signal: float, noise: float, mu: flo
 
     Args:
         horizon: number of rounds.
-        dim: d, 3 or more.
-        signal: S, the length of each arm's parameter.
-        noise: sigma, the standard deviation of the Gaussian noise of rewards.
-        mu: Gaussian DP of the agent's view of other users, see `mu_of`; infinity for no privacy.
+        dim: number of features, 3 or more.
+        signal: norm of each arm's parameter.
+        noise: standard deviation of the Gaussian noise of rewards.
+        mu: Gaussian DP parameter of the agent's view of other users; infinity for no privacy.
 
     Guarantee:
         The theorem of part 3, proved in the docstring of this module. It does not cover agents that
@@ -229,7 +229,7 @@ def _check(horizon: int, dim: int, signal: float, noise: float, mu: float) -> No
 def _cumulated(
     horizon: int, dim: int, signal: float, noise: float, mu: float
 ) -> tuple[Ints, Floats]:
-    """Return the last rounds of `groups`, and the lower bound on regret after each."""
+    """Return the last rounds of groups of rounds, and the lower bound on regret after each."""
     last, each = groups(horizon)
     known = information(last - 1, dim - 2, 1 / (dim * noise**2), mu)
     angle, weights = _angles(dim)
@@ -245,11 +245,11 @@ def least_regret_for(problem: GLMBandit, mu: float) -> float:
     Args:
         problem: two arms with separate, dense parameters; contexts on the sphere of order 2; linear
             rewards with Gaussian noise cut off at 6 standard deviations or more; no drift.
-        mu: Gaussian DP of the agent's view of other users; infinity for no privacy.
+        mu: Gaussian DP parameter of the agent's view of other users; infinity for no privacy.
 
-    Cutting off noise at z standard deviations changes one of the 2 n rewards before round t with
-    probability at most 4 n Phi(-z), and a round costs at most 2 S. Their product is subtracted from
-    the bound after every round; the largest difference holds at the horizon, as regret never falls.
+    Cutting off noise at z standard deviations changes one of both arms' rewards to n users with
+    probability at most 4 n Phi(-z), and a round costs at most twice the signal. Their product is
+    subtracted after each round; as regret never falls, the largest difference holds at the end.
 
     Raises:
         InputError: the problem does not meet a condition, which the message names.
@@ -279,12 +279,12 @@ def least_regret_for(problem: GLMBandit, mu: float) -> float:
 
 
 def mean_length(dim: int) -> float:
-    """Compute c_d = E|x_1| for x uniform on the unit sphere of R^d."""
+    """Compute the mean of |x_1| for x uniform on the unit sphere in `dim` dimensions."""
     return exp(gammaln(dim / 2) - gammaln((dim + 1) / 2)) / sqrt(pi)
 
 
 def _angles(dim: int) -> tuple[Floats, Floats]:
-    """Return quadrature nodes and weights for the angle between two uniform directions of R^d."""
+    """Return quadrature nodes and weights for the angle of two random directions in R^`dim`."""
     nodes, weights = np.polynomial.legendre.leggauss(_ANGLE_NODES)
     angle = pi * (nodes + 1) / 2
     density = weights * np.sin(angle) ** (dim - 2)
@@ -292,13 +292,13 @@ def _angles(dim: int) -> tuple[Floats, Floats]:
 
 
 _WINDOW_NODES = 200
-"""Nodes of the quadrature over a window; the integrand is smooth."""
+"""Number of quadrature nodes in a window of the prior, a smooth integrand."""
 _WINDOW_WIDTHS = 40
-"""Number of window widths w that are tried, from 0.05 / sqrt(d) to 3, in units of S."""
+"""Number of window widths that are tried, from 0.05 / sqrt(dim) to 3 times the signal."""
 _MAX_DEVIATIONS = 12.0
-"""Standard deviations of |D| above its mean beyond which its probability is neglected."""
+"""Standard deviations above the mean beyond which the distance of parameters is neglected."""
 _MIN_WINDOW_MASS = 1e-13
-"""Probability below which a window is left out; the bound only gets smaller."""
+"""Probability below which a window is left out, which only makes the bound smaller."""
 
 
 def least_regret_for_gaussian_parameters(
@@ -306,8 +306,8 @@ def least_regret_for_gaussian_parameters(
 ) -> float:
     """Compute a lower bound on the expected regret of mu-GDP agents for Gaussian parameters.
 
-    Arguments, guarantee (part 4 of the module) and errors are those of `least_regret`, except that
-    `signal^2` is the mean square length of a parameter, and that dim = 2 is allowed.
+    Arguments and errors are those of `least_regret`, except that `signal^2` is the mean square
+    norm of a parameter and dim = 2 is allowed. Part 4 of the module has the proof.
 
     >>> bound = least_regret_for_gaussian_parameters
     >>> round(bound(1_000, dim=50, signal=1.0, noise=0.5, mu=0.268), 1)
@@ -332,7 +332,7 @@ def least_regret_for_gaussian_parameters(
 
 
 def _windows(dim: int, width: float) -> Iterator[tuple[float, float, float, float]]:
-    """Yield for each window, at S = 1, its probability P(j), E_j|D|, E_j|D|^2 and J_j."""
+    """Yield P(j), E_j|D|, E_j|D|^2 and J_j (module's part 4) of each window j, at signal 1."""
     nodes, weights = np.polynomial.legendre.leggauss(_WINDOW_NODES)
     for centre in np.arange(0, 1 + _MAX_DEVIATIONS / sqrt(dim) + width, width):
         low, high = max(0.0, centre - width), centre + width
@@ -346,6 +346,6 @@ def _windows(dim: int, width: float) -> Iterator[tuple[float, float, float, floa
 
 
 def _density(rho: Floats, dim: int) -> Floats:
-    """Return the density of the length of a N(0, I / d) vector at `rho`."""
+    """Return the density at `rho` of the norm of a N(0, I / dim) vector in `dim` dimensions."""
     power = (dim - 1) * np.log(rho) - dim * rho**2 / 2
     return np.exp(power + dim / 2 * log(dim) - (dim / 2 - 1) * log(2) - gammaln(dim / 2))

@@ -1,10 +1,10 @@
-"""Access of the core to its shelves, optional modules each of which can be deleted.
+"""Access of the core to optional modules that may be deleted, called shelves.
 
-The core imports no shelf by name, but looks it up here, in `shelves.csv`: a row names a package of
+The core imports no shelf by name, but looks it up in `shelves.csv`, where a row names a package of
 the core, a module of a shelf, and names of that module that the package exports. A module without
 such names registers objects when it is imported, as `dpbandit.auditing.buyers` does with the users
-of an audit. To delete a shelf, delete its files (`SHELVES` in `tools/measures.py`), and the rows of
-the tables that name them.
+of an audit. To delete a shelf, delete its files (`SHELVES` in `tools/measures.py`) and the rows of
+tables that name them.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,22 +19,22 @@ from dpbandit.lazy import catalogue, lazily
 
 @cache
 def open_shelves(package: str) -> None:
-    """Import every shelf module that registers objects with a package of the core."""
+    """Import the optional modules that register objects with a package of the core."""
     for row in catalogue("dpbandit", "shelves.csv"):
         if row["package"] == package and not row["names"]:
             import_module(f"dpbandit.{row['module']}")
 
 
 def homes(package: str) -> dict[str, str]:
-    """Return the names that shelves add to a package, each with the full name of its module."""
+    """Return name -> full name of its module, for names that optional modules add to a package."""
     rows = [row for row in catalogue("dpbandit", "shelves.csv") if row["package"] == package]
     return {name: f"dpbandit.{row['module']}" for row in rows for name in row["names"].split()}
 
 
 def from_shelf(package: str, name: str, use: str) -> Any:
-    """Import the object that a shelf adds to a package.
+    """Import an object that an optional module (a "shelf") adds to a package of the core.
 
-    Raises `InputError` if the shelf was deleted; `use` says in the message what needs the object.
+    Raises `InputError` if the module was deleted; `use` is the purpose in its message.
     """
     if name not in (home := homes(package)):
         raise InputError(
@@ -46,12 +46,12 @@ def from_shelf(package: str, name: str, use: str) -> Any:
 def face(
     package: str, inside: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a core package, whose names are imported when used.
+    """Return `__getattr__` and `__dir__` of a core package, which import its names on first use.
 
     Args:
-        package: Full name of the package.
-        inside: Module of the package -> names, separated by spaces, that it defines; those that
-            shelves add come from `shelves.csv`.
+        package: full name of the package.
+        inside: module of the package -> names, separated by spaces, that it defines; names of
+            optional modules come from `shelves.csv`.
     """
     own_homes = {
         name: f"{package}.{module}" for module, names in inside.items() for name in names.split()
