@@ -42,9 +42,9 @@ from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import second_moment
 
 _REGRESSION_CLIP_SHARE = 0.2
-"""Default clip of regressions over the bound of their gradients, most of which are shorter."""
+"""Default clip of regressions divided by their gradients' bound; most gradients are shorter."""
 _MIN_DIFFERENCE = 1e-12
-"""Least clip of gradient differences, over L; those of linear losses are 0."""
+"""Smallest clip of gradient differences, which are 0 for linear losses, per Lipschitz constant."""
 
 
 class LocalisedTOFW(Walk):
@@ -54,8 +54,8 @@ class LocalisedTOFW(Walk):
     Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
     time", STOC 2020. A design of this project::
 
-        theta = the centre of C; for k = 1, 2, ..: the rounds of block k, n_k = shares_k T
-          1. C_k = (1 - s) theta + s C with s = shrink^(k-1): inside C, theta in it
+        theta = the centre of the domain C; for block k = 1, 2, .., with shares_k T rounds:
+          1. C_k = (1 - s) theta + s C with s = shrink^(k-1), inside C and around theta
           2. DP-TOFW on C_k from theta, one step for each of `batches` equal batches: every user's
              g clipped to l_2 norm `clip` x s, noisy prefix sums over the batches
           3. theta = the last point of the block
@@ -89,7 +89,7 @@ class LocalisedTOFW(Walk):
     batches: Count = 30
     """number of steps in a block"""
     step: Share = 0.4
-    """step size c in (0, 1]"""
+    """step size of Frank-Wolfe in (0, 1]"""
     prefix_sums: Literal["tree", "blt", "square-root", "gradual"] = "blt"
     """mechanism that releases running sums"""
     clip: Positive | None = None
@@ -159,10 +159,9 @@ class LocalisedTOFW(Walk):
 def local_clip(loss: Regression, *, step: float, share: float) -> float:
     """Return the norm of a typical gradient during the steps, in a set `share` times the domain.
 
-    For squared losses u = theta + c (v - theta) is at distance `c |v - theta|` from theta. For
-    isotropic features, E a a' = s I, the mean gradient at u has norm `2 s c |v|_2`, one user's
-    sqrt(N) times more, v the vertex in a normal direction. Gradients of other losses do not get
-    shorter near theta.
+    For squared losses with best point theta and isotropic features (covariance s I), the mean
+    gradient after a step of size c towards a vertex v has norm `2 s c |v - theta|_2`, one user's
+    sqrt(N) times more in N dimensions. Gradients of other losses do not get shorter near theta.
 
     >>> from dpbandit.domains import LpBall
     >>> round(local_clip(LinearRegression(LpBall(20, 1.5, 2.0)), step=0.4, share=1.0), 3)
@@ -176,9 +175,10 @@ def local_clip(loss: Regression, *, step: float, share: float) -> float:
 
 
 def _vertex_length(dim: int, order: float) -> float:
-    """Return `|v|_2` of the unit l_p ball's vertex `sign(g_j) |g_j|^(q-1) / |g|_q^(q-1)`, g normal.
+    """Return the l_2 norm of the unit l_p ball's point that is furthest along a normal vector g.
 
-    Means stand for sums over coordinates, so that the result is too large by half at p = 1.2.
+    Its coordinates are sign(g_j) |g_j|^(q-1) / |g|_q^(q-1), q = `order` dual to p. Means replace
+    sums, so that the result is too large by half at p = 1.2.
     """
     if order == 1:
         return sqrt(dim)
@@ -189,7 +189,7 @@ def _vertex_length(dim: int, order: float) -> float:
 
 
 def _log_moment(power: float) -> float:
-    """Return `log E |g|^power` for a standard normal g."""
+    """Return the log of the moment E |g|^power of a standard normal g."""
     return power / 2 * log(2) + lgamma((power + 1) / 2) - log(pi) / 2
 
 
@@ -199,7 +199,7 @@ class NoisySFW(Points):
     Bassily, Guzman and Nandi, "Non-Euclidean differentially private stochastic convex
     optimization", COLT 2021, Algorithm 3, a competitor in Han et al. (see `DPTOFW`)::
 
-        eta = scale ln T / (2 sqrt T);  w_0 = the centre of C
+        eta = scale ln T / (2 sqrt T);  w_0 = the centre of the domain C
           1. d_0 = mean of grad f(w_0; z) over the first T/2 users + noise of size s_1
           2. w_1 = (1 - eta) w_0 + eta v_0,  v_0 = argmin over C of <d_0, v>
           3. for t = 1..sqrt(T) - 1, each with the next sqrt(T)/2 users:
@@ -211,11 +211,11 @@ class NoisySFW(Points):
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one datum, even if data depend on points.
         Given the points, a user's datum enters one term of one batch of b users. In d_0 the term is
-        a gradient, of norm at most L, and moves the sum by 2 L; later it is a difference, of norm
-        at most beta `|w_t - w_{t-1}| <= beta eta D` (and 2 L). Terms are clipped to these norms
-        (times `clip`), whatever the data. Batches are disjoint, so a user costs one of them
-        (parallel composition), and Gaussian noise of stddev S / mu is exact GDP. Norms are
-        Euclidean: N^(1/2 - 1/q) times the l_q bounds, or the Euclidean bounds of the loss::
+        a gradient, of norm at most the Lipschitz constant L, moving the sum by 2 L; later it is a
+        difference, of norm at most beta eta D (smoothness beta, diameter D) and 2 L. Terms are
+        clipped to these norms (times `clip`), whatever the data. Batches are disjoint, so a user
+        costs one of them (parallel composition), and Gaussian noise of stddev S / mu is exact GDP
+        at sensitivity S. Norms are Euclidean, at most N^(1/2 - 1/q) times l_q, N dimensions::
 
             calibration  s_1, per coordinate of the mean   s_2
             certified    S / (mu b), Gaussian              S / (mu b), Gaussian
@@ -228,7 +228,7 @@ class NoisySFW(Points):
     Differs from the paper:
         1. Certified noise is Gaussian, with exact constants and clips.
         2. The norm index is as in `DPTOFW`; `norm_index`, `radius` and `direction` = "printed"
-           restore the authors' comparison: s < 1 makes the noise of the printed radius LARGER.
+           restore the authors' comparison; if a size s is below 1, the printed radius is LARGER.
         3. Batches have at least one user, and eta is at most 1.
 
     >>> from dpbandit import certify
@@ -250,20 +250,20 @@ class NoisySFW(Points):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     scale: Positive | None = None
-    """factor of the step size eta; if None, 1 for "paper" (too long steps), 0.1 if certified"""
+    """factor of the step size; if None, 1 for "paper" (steps are too long), 0.1 if certified"""
     clip: Share | None = None
     """norm to which terms are clipped, as a share in (0, 1] of the largest norm; if None, 1, but
     0.2 for certified regressions, whose terms are mostly shorter"""
     norm_index: Reading = "corrected"
-    """index r of the noise's norm, corrected or as printed"""
+    """index of the norm in the noise's density, corrected or as printed"""
     radius: Reading = "corrected"
-    """radius of the noise, corrected or as printed"""
+    """distribution of the noise's radius, corrected or as printed"""
     direction: Reading = "corrected"
-    """direction of the noise, corrected or as printed"""
+    """distribution of the noise's direction, corrected or as printed"""
     lipschitz: Positive | None = None
-    """(paper) L of the noise; if None, from the loss, in l_q"""
+    """(paper) Lipschitz constant that noise assumes; if None, that of the loss"""
     smoothness: Least0 | None = None
-    """(paper) beta of the noise; if None, from the loss"""
+    """(paper) smoothness that noise assumes; if None, that of the loss"""
     beyond_validity: bool = False
     """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
 
@@ -323,7 +323,7 @@ class NoisySFW(Points):
             self.open()
 
     def bounds(self, order: float) -> tuple[float, float]:
-        """Return clips of a gradient, L, and of a difference, beta eta D, in the l_order norm."""
+        """Return the clips of a gradient and of a difference of gradients, in the l_order norm."""
         loss, bounds = self.loss, bounds_of(self.loss)
         regression = isinstance(loss, Regression)
         long, change = bounds.lipschitz, bounds.smoothness * bounds.diameter
@@ -337,7 +337,7 @@ class NoisySFW(Points):
         return clip * long, clip * min(2 * long, max(change * self.eta, _MIN_DIFFERENCE * long))
 
     def certified_batches(self) -> "list[Batch]":
-        """Return batches with Gaussian noise of stddev S / mu, each mu-GDP with the target's mu."""
+        """Return batches with Gaussian noise, each mu-GDP with the mu of epsilon and delta."""
         mu = mu_of(self.epsilon, self.delta)
         return [
             Batch(n, bound, 2.0, Gaussian(2 * bound / mu), GaussianSpend(mu, _note(n)))
@@ -347,7 +347,7 @@ class NoisySFW(Points):
     def printed_batches(self) -> "list[Batch]":
         """Return batches with the printed noise of the given constants, certified with true ones.
 
-        mean of    first                                        others
+        noise      of the first batch's mean                    of later means
         size       4 sqrt(2 kappa ln(1/delta)) L / (T epsilon)  .. beta D eta / (sqrt(T) epsilon)
         """
         loss, T, dim = self.loss, self.spec.horizon, self.domain.affine_dim
@@ -384,7 +384,7 @@ class Batch(NamedTuple):
 
 
 def sizes(horizon: int) -> tuple[int, int, int]:
-    """Return users of the first batch, T/2, of a later one, sqrt(T)/2, and number of later ones.
+    """Return the users of the first batch and of each later one, and the number of later ones.
 
     >>> sizes(10_000), sizes(24), sizes(1)
     ((5000, 50, 99), (12, 2, 3), (1, 1, 0))

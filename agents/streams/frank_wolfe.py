@@ -46,43 +46,43 @@ from dpbandit.privacy.vertices import (
 Clip: TypeAlias = Literal["gradient", "residual", "lipschitz"]
 Calibration: TypeAlias = Literal["certified", "paper"]
 STEP = 0.4
-"""Default step size c; 1 suits best points on the boundary, less those near the centre."""
+"""Default step size; 1 suits best points on the boundary, less suits those near the centre."""
 _ANSWER_SHARE = 0.2
-"""Typical size of answers over their bound; a small clip loses less than its noise would cost."""
+"""Typical size of answers divided by their bound; a low clip biases less than noise costs."""
 _MAX_PAPER_EPSILON = 5.0
 """Largest epsilon for which the composition behind DP-POFW's printed noise meets its claim."""
 
 
 class Bounds(NamedTuple):
-    """Constants L, beta and D of a loss, gradients in one norm and points in the dual norm."""
+    """Lipschitz constant, smoothness and diameter, gradients in one norm, points in its dual."""
 
     lipschitz: float
     smoothness: float
     diameter: float
 
     def of_gradient(self, step: float) -> float:
-        """Return L + c beta D, which bounds a recursive gradient: step i - 1 moves by c D / i."""
+        """Return a bound on the recursive gradient, if point i moves by at most `step` x D / i."""
         return self.lipschitz + step * self.smoothness * self.diameter
 
     def overridden(self, *others: float | None) -> "Bounds":
-        """Return the bounds with L, beta and D replaced by those of `others` that are numbers."""
+        """Return the bounds, replaced in order by those of `others` that are not None."""
         return self._replace(
             **{k: v for k, v in zip(self._fields, others, strict=False) if v is not None}
         )
 
 
 def bounds_of(loss: Loss) -> Bounds:
-    """Return the bounds of a loss, in l_q for regressions on an l_p ball, else Euclidean."""
+    """Return the bounds of a loss, in l_p and l_q for regressions on an l_p ball, else in l_2."""
     if isinstance(loss, Regression):
         return Bounds(loss.dual_lipschitz, loss.dual_smoothness, 2 * loss.domain.radius)
     return Bounds(loss.lipschitz, loss.smoothness, loss.domain.diameter)
 
 
 def lowest(domain: Domain, sums: Floats) -> Floats:
-    """Return points (R, N) of the domain with the least <sum, v>, for sums in coordinates (R, k).
+    """Return points v (R, N) of the domain that minimise <sum, v>, for sums (R, k) in coordinates.
 
-    On the l_1 ball ties go to the lowest vertex in the order of `vertex_scores`, as for noisy
-    choices.
+    On the l_1 ball ties go to the first vertex in the order of `vertex_scores`, as in noisy
+    selections.
     """
     radius = cross_polytope(domain)
     if radius is None:
@@ -98,19 +98,20 @@ def cross_polytope(domain: Domain) -> float | None:
 
 
 def corner(dim: int, radius: float, vertices: Ints) -> Floats:
-    """Return points (R, dim) of vertices (R,): j < dim is +radius e_j, dim + j is -radius e_j."""
+    """Return points (R, dim) of vertices (R,); j < dim is +radius e_j, dim + j is -radius e_j."""
     points = np.zeros((len(vertices), dim))
     points[rows(len(vertices)), vertices % dim] = np.where(vertices < dim, radius, -radius)
     return points
 
 
 def usual_clip(loss: Loss, clip: Clip) -> float:
-    """Return the default clip: a typical slope at the centre times the norm of dense features.
+    """Return the default clip, a typical slope at the centre times the norm of dense features.
 
     It depends on public numbers alone. Steps follow the direction of a sum, so that clipping all
     gradients to one length changes only their weights. Squared losses have slopes in proportion to
     answers, typically a fifth of the bound; slopes of other losses have similar sizes. Dense
-    features have `|a|_2` near N^(1/2 - 1/q). For losses other than regressions it is L / 2.
+    features of l_q norm 1 have l_2 norm near N^(1/2 - 1/q) in N dimensions. For losses other than
+    regressions the clip is half the Lipschitz constant.
     """
     if not isinstance(loss, Regression):
         return loss.lipschitz / 2
@@ -121,9 +122,10 @@ def usual_clip(loss: Loss, clip: Clip) -> float:
 
 
 class Walk(Points):
-    """Base class of agents that walk by theta_{i+1} = theta_i + c / (i+1) (v_i - theta_i).
+    """Base class of agents that move by theta_{i+1} = theta_i + c / (i+1) (v_i - theta_i).
 
-    theta_1 is the centre. With c = 1 theta_i is the mean of theta_1 and v_1..v_{i-1}.
+    theta_1 is the domain's centre, v_i a vertex, c the step size; with c = 1 theta_i is the mean of
+    theta_1 and v_1..v_{i-1}.
     """
 
     c = STEP
@@ -132,7 +134,7 @@ class Walk(Points):
         self.set_out()
 
     def set_out(self) -> None:
-        """Restart the count of steps at the current point, with theta_0 = theta_1."""
+        """Restart the count of steps at the current point, which is then also the previous one."""
         self.previous, self.moves = self.point, 0
 
     def move(self, vertex: Floats) -> None:
@@ -143,27 +145,27 @@ class Walk(Points):
 
 
 class FrankWolfe(Walk):
-    """Base class of Frank-Wolfe agents: every datum enters one mechanism, every release is a step.
+    """Base class of Frank-Wolfe agents: each datum enters one mechanism, each release is a step.
 
     The last datum reaches no point: the mechanism counts the round without its gradient. Gradients
     of delayed data are taken at the current point, not at the point of their rounds.
     """
 
     step: Share | None = None
-    """step size c in (0, 1], small if the best point is inside; if None, 0.4, or 1 for "paper" """
+    """step size in (0, 1], small if the best point is inside; if None, 0.4, or 1 for "paper" """
     clip_bound: Positive | None = None
-    """bound of the clip; if None, `usual_clip`, or no clip without privacy"""
+    """bound to which `clip` clips; if None, `usual_clip`, or no clip without privacy"""
     mechanism = cast(Mechanism, None)
 
     def statistic(
         self, clip: Clip, bounds: Bounds, *, step: float, private: bool, order: float = 2.0
     ) -> RecursiveLossGradients:
-        """Return the statistic of recursive gradients, with sensitivity in l_order, order >= 2.
+        """Return the statistic of recursive gradients g_i, with sensitivity in l_order, order >= 2.
 
         clip       g_i is clipped to                            loss
         gradient   l_2 norm `clip_bound`                        any
         residual   `clip_bound` times its features              regressions
-        lipschitz  L + c beta D, its natural bound in l_order   any that is smooth
+        lipschitz  `Bounds.of_gradient`, its largest norm       any that is smooth
         """
         loss = self.loss
         residual = bounds.of_gradient(step)
@@ -187,7 +189,7 @@ class FrankWolfe(Walk):
             self.move(self.vertex(release))
 
     def vertex(self, release: Any) -> Floats:
-        """Return the point (R, N) to walk towards, given a release."""
+        """Return the point (R, N) to move towards, given a release."""
         return lowest(self.domain, release)
 
 
@@ -207,7 +209,7 @@ class RecursiveFrankWolfe(FrankWolfe):
 
     Differs from the paper:
         1. d_0 = 0, where d_1 = grad f(theta_1; z_1) counts the first datum twice (see `DPTOFW`).
-        2. A scale c of the steps; c = 1 is the paper's.
+        2. Steps have a factor c, `step`; the paper has c = 1.
         3. Gradients can be clipped, as the private agents clip them.
 
     >>> from dpbandit.base.random_streams import Streams
@@ -248,41 +250,41 @@ class DPTOFW(FrankWolfe):
         (epsilon, delta)-DP of all points under continual observation for replacing one datum, even
         if later data depend on the points, with the epsilon of the certificate: given the points,
         only the user's g_i differs, and the clip bounds it (`RecursiveLossGradients`). Gaussian
-        noise is exact GDP, column norm times S_2 over its stddev; a generalised Gaussian tree is
-        zCDP (`GeneralisedGaussianSpend`; at r = 2 exact GDP), bit_length(T-1) nodes a datum. g_T
-        reaches no point.
+        noise is exact GDP (column norm times L2 sensitivity, divided by its stddev); a generalised
+        Gaussian tree is zCDP (`GeneralisedGaussianSpend`), with bit_length(T-1) nodes for a datum.
+        g_T reaches no point.
 
-    Fields left None follow the calibration::
+    Settings left None follow the calibration; L, beta and D are the constants in `Bounds`::
 
         field        "paper", as printed                     "certified"
         noise        generalised-gaussian                    gaussian
         prefix_sums  tree                                    blt (tree for generalised-gaussian)
         clip         lipschitz: L + beta D, for any step     gradient: l_2 norm `clip_bound`
         size         sigma_+ of equation (3.2)               least with certificate <= claim
-        step         1                                       `usual_step`
+        step         1                                       0.4
 
     Domains: regressions on l_p balls, 1 < p <= infinity, allow all settings; Gaussian noise with
     the clips "gradient" and "lipschitz" allows any loss on any domain.
 
     Differs from the paper:
-        calibration="paper" has the paper's version of 1, 2 and 3.
+        Items 1, 2 and 3 do not apply with calibration="paper".
 
         1. Clipping g_t in l_2 replaces beta, L and D, which saves most noise: natural bounds are
            hardly ever reached.
         2. Exact composition of the tree, six times less noise at T = 10^4, and correlated Gaussian
            noise instead, 2.5 times less again (in the mean square of a prefix).
-        3. The factor c of the steps.
+        3. Steps have a factor c.
         4. In both calibrations d_0 = 0 in the recursion of step 3; with the printed d_1 =
            grad f(theta_1; z_1) the first datum weighs twice, and moves 4 L.
-        5. The norm index is r = min(q, max(2, ln d)), or the r of least smoothness if certified;
-           printed is min(q - 1, ln d - 1), which is the smoothness of the norm.
-        6. The radius is Gamma(d/2, 2 sigma_+^2), printed Gamma(d/2, 2 sigma_+).
+        5. The norm index is r = min(q, max(2, ln d)), or of least smoothness if certified, for
+           gradients in l_q and d features; printed is min(q - 1, ln d - 1), the norm's smoothness.
+        6. The radius's law is Gamma(d/2, 2 sigma_+^2), printed as Gamma(d/2, 2 sigma_+).
         7. Directions follow the cone measure. `norm_index`, `radius` and `direction` = "printed"
            restore 5, 6 and 7 one by one, each certified at its true cost; `lipschitz`,
            `smoothness` and `diameter` replace the true L, beta and D in the paper's size and clip.
         8. Claims beyond the proof (epsilon / (ceil(log2 T) + 1) > 3) are refused, unless
-           `beyond_validity`. Public programs of the authors have the printed 7, L = 4, beta = 1
-           and D = 4, unclipped.
+           `beyond_validity`. The authors' public programs have the printed 7, L = 4, beta = 1 and
+           D = 4, and do not clip.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import StreamSpec
@@ -301,23 +303,23 @@ class DPTOFW(FrankWolfe):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     noise: Literal["gaussian", "generalised-gaussian"] | None = None
-    """distribution of the noise"""
+    """distribution of the noise; if None, by `calibration`"""
     prefix_sums: Literal["tree", "blt", "square-root", "gradual"] | None = None
-    """mechanism that releases running sums"""
+    """mechanism that releases running sums; if None, by `noise`"""
     clip: Clip | None = None
-    """quantity that is clipped to bound the sensitivity"""
+    """quantity that is clipped to bound the sensitivity; if None, by `calibration`"""
     norm_index: Reading = "corrected"
-    """index r of the noise's norm, corrected or as printed"""
+    """index of the norm in the noise's density, corrected or as printed"""
     radius: Reading = "corrected"
-    """radius of the noise, corrected or as printed"""
+    """distribution of the noise's radius, corrected or as printed"""
     direction: Reading = "corrected"
-    """direction of the noise, corrected or as printed"""
+    """distribution of the noise's direction, corrected or as printed"""
     lipschitz: Positive | None = None
-    """(paper) Lipschitz constant L; if None, from the loss"""
+    """(paper) Lipschitz constant that noise assumes; if None, that of the loss"""
     smoothness: Least0 | None = None
-    """(paper) smoothness beta; if None, from the loss"""
+    """(paper) smoothness that noise assumes; if None, that of the loss"""
     diameter: Positive | None = None
-    """(paper) diameter D; if None, from the domain"""
+    """(paper) diameter that noise assumes; if None, that of the domain"""
     beyond_validity: bool = False
     """(paper) run at any epsilon; the certificate says what epsilon the noise gives"""
 
@@ -341,7 +343,7 @@ class DPTOFW(FrankWolfe):
 
     @property
     def means(self) -> tuple[bool, str, Clip]:
-        """Triple (noise is generalised Gaussian, process, clip), with defaults by calibration."""
+        """Triple of "is the noise generalised Gaussian", `prefix_sums` and `clip`, without None."""
         paper = self.calibration == "paper"
         shaped = paper if self.noise is None else self.noise == "generalised-gaussian"
         usual: Clip = "lipschitz" if paper else "residual" if shaped else "gradient"
@@ -403,11 +405,11 @@ class DPPOFW(FrankWolfe):
         theta_0 = theta_1 = 0, the domain the l_1 ball of radius R, D = 2R; for t = 1..T:
           1. play theta_t
           2. g_t = (t+1) grad f(theta_t; z_t) - t grad f(theta_{t-1}; z_t), clipped by `clip`
-          3. v_t = argmin <d_t, v> + noise_v over the 2d vertices +-R e_j,  d_t = sum g / (t+1)
+          3. v_t = argmin <d_t, v> + noise_v over vertices +-R e_j, d_t = (g_1 + .. + g_t) / (t+1)
           4. theta_{t+1} = theta_t + c / (t+1) (v_t - theta_t)
 
-    The noise of step 3 has scale b_t = D S / ((t+1) epsilon_t), S = `2 sup |g_i|_inf`. d_t is never
-    released.
+    The noise of step 3 has scale b_t = D S / ((t+1) epsilon_t), S = 2 x the clip of g_i in the
+    maximum norm. d_t is never released.
 
     Guarantee:
         (epsilon, delta)-DP of all points under continual observation for replacing one datum, even
@@ -416,26 +418,26 @@ class DPPOFW(FrankWolfe):
         Laplace noise makes step t epsilon_t-DP, Gumbel noise gives it bounded range epsilon_t
         (`NoisyVertex`). Step T reaches no point and is not taken.
 
-    Fields left None follow the calibration::
+    Settings left None follow the calibration; n = T - 1, e = epsilon, L and beta as in `Bounds`::
 
         field       "paper", as printed                              "certified"
         noise       laplace                                          gumbel
         size        b_t = 2 D S sqrt(ln n ln(1/delta) / t) / e       least with certificate <= claim
         profile     inverse-sqrt: epsilon_t ~ 1 / sqrt t             uniform
         clip        lipschitz: |g|_inf <= L + beta D                 residual: `clip_bound`
-        step        1                                                `usual_step`
+        step        1                                                0.4
 
     For d up to some thousands, `DPTOFW` with Gaussian noise on the same ball learns faster.
 
     Differs from the paper:
-        calibration="paper" has the paper's version of 1, 2 and 3.
+        Items 1, 2 and 3 do not apply with calibration="paper".
 
         1. Exact composition, 1.8 times less Laplace noise at T = 10^4, and 3.4 times less with
            Gumbel noise.
-        2. Clipped residuals.
-        3. The factor c of the steps.
+        2. Residuals are clipped.
+        3. Steps have a factor c.
         4. In both calibrations d_0 = 0 in the recursion, see `DPTOFW`.
-        5. n = T - 1 steps; "paper" refuses a single step, whose noise would be 0 (ln 1), and
+        5. There are T - 1 steps; "paper" refuses a single step, whose noise would be 0 (ln 1), and
            epsilon > 5 unless `beyond_validity`.
 
     >>> from dpbandit import certify
@@ -455,11 +457,11 @@ class DPPOFW(FrankWolfe):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     noise: SelectionNoise | None = None
-    """distribution of the noise"""
+    """distribution of the noise; if None, by `calibration`"""
     profile: Profile | None = None
-    """division of the budget among rounds"""
+    """division of the budget among rounds; if None, by `calibration`"""
     clip: Literal["residual", "lipschitz"] | None = None
-    """quantity that is clipped to bound the sensitivity"""
+    """quantity that is clipped to bound the sensitivity; if None, by `calibration`"""
     beyond_validity: bool = False
     """(paper) also run at epsilon > 5; the certificate says what epsilon the noise gives"""
 
@@ -480,7 +482,7 @@ class DPPOFW(FrankWolfe):
 
     @property
     def means(self) -> tuple[SelectionNoise, Profile, Clip]:
-        """Noise, profile and clip, with defaults by calibration."""
+        """Settings `noise`, `profile` and `clip`, with defaults by calibration in place of None."""
         paper = self.calibration == "paper"
         return (
             self.noise or ("laplace" if paper else "gumbel"),

@@ -29,11 +29,11 @@ class Block(Mechanism):
 
     Steps are made at private iterates, which a test at the mechanism cannot see. So `query` is a
     user's contribution to the first step: the gradient at the released start, in coordinates of the
-    domain's hull, of her datum moved into the loss's public set. At every point of the domain this
-    gradient has norm at most L: `sensitivity` 2 L, in L2. A subclass proves how it reaches the
-    release (a step is `eta` times the gradient, later steps do not stretch it). The proof replaces
-    a clip: a clipped gradient need not be the gradient of a convex function, on which such proofs
-    rest.
+    domain's hull, of her datum moved into the loss's public set. At every point of the domain
+    this gradient is at most the Lipschitz constant L in l_2: `sensitivity` is 2 L. A subclass
+    proves how it reaches the release (a step is `eta` times the gradient, later steps do not
+    stretch it). The proof replaces a clip: a clipped gradient need not be the gradient of a convex
+    function, on which such proofs rest.
     """
 
     # "a clipped gradient need not be the gradient of a convex function, on which such proofs rest"
@@ -93,7 +93,7 @@ class Blocks(Points):
             self.blocks[self.over].begin(self.point)
 
     def all_blocks(self) -> tuple[Block, ...]:
-        """Return the blocks of all users that are used."""
+        """Return all blocks of the run, which may leave out the last users."""
         raise NotImplementedError
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
@@ -105,12 +105,12 @@ class Blocks(Points):
             self.open()
 
     def place(self, number: int) -> Streams:
-        """Return the random streams of one block."""
+        """Return the random streams of the block with this number."""
         return self.streams.child(f"block {number}")
 
 
 def block_lengths(horizon: int, refit: Refit, first: int) -> tuple[int, ...]:
-    """Return the users of each block: all in one, or `first`, 2 `first`, .. within the horizon.
+    """Return the users of each block, all in one, or `first`, 2 x `first`, .. if doubling.
 
     >>> block_lengths(100, "once", 10), block_lengths(100, "doubling", 10)
     ((100,), (10, 20, 40))
@@ -122,7 +122,7 @@ def block_lengths(horizon: int, refit: Refit, first: int) -> tuple[int, ...]:
 
 
 class Contracting(Blocks):
-    """Base class of agents whose privacy rests on steps that do not expand distances."""
+    """Base class of agents whose privacy proof requires steps that do not expand distances."""
 
     def fit(self) -> None:
         name, loss = type(self).__name__, self.loss
@@ -142,9 +142,9 @@ class PhasedSGD(Contracting):
     Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
     time", STOC 2020, Algorithm 2 (Phased-SGD)::
 
-        theta_0 = the centre of C; for i = 1, 2, .. while there are users:
+        theta_0 = the centre of the domain C; for i = 1, 2, .. while there are users:
           1. the next n_i = T / 2^i users; play theta_{i-1} meanwhile
-          2. w = theta_{i-1}; for each of them  w <- nearest point of C to w - eta_i grad f(w; z)
+          2. w = theta_{i-1}; for each datum z  w <- nearest point of C to w - eta_i grad f(w; z)
           3. theta_i = mean of the n_i points w + noise, moved to the nearest point of C
 
         eta_i = min(eta / 4^i, 2 / beta),    eta = scale (R / L) min(4 / sqrt(T), mu / sqrt(k))
@@ -159,7 +159,8 @@ class PhasedSGD(Contracting):
         in one phase (parallel composition), and later phases start at releases. Moving the noisy
         mean into C is post-processing. A linear loss in one dimension attains S_i.
 
-    Needs smooth losses (beta < infinity) and a domain with an exact projection.
+    It needs losses with smoothness beta < infinity and a domain (radius R, dimension k) with an
+    exact projection. L is the Lipschitz constant.
 
     Differs from the paper:
         1. Noise is Gaussian with exact constants.
@@ -177,7 +178,7 @@ class PhasedSGD(Contracting):
     """
 
     scale: Positive = 1.0
-    """factor of the step size eta"""
+    """factor of the step size"""
 
     def all_blocks(self) -> tuple[Block, ...]:
         # Phase i has T / 2^i users
@@ -193,7 +194,7 @@ class PhasedSGD(Contracting):
 
 
 class Phase(Block):
-    """Block of one pass over `users` data with step size `eta`, released as the mean iterate."""
+    """Block of one pass over its users with step size `eta`, released as the mean iterate."""
 
     # "how far one user moves the mean"
     needs = SUMMED | {Fact.LOSS}
@@ -203,7 +204,7 @@ class Phase(Block):
         super().__init__(loss, streams, users=users, spend=GaussianSpend(mu, note))
         self.eta = eta
         self.point_sensitivity = 2 * loss.lipschitz * eta
-        """sensitivity S, how far one user moves the mean"""
+        """sensitivity of the released mean, how far one user moves the mean"""
         self._stddev = self.point_sensitivity / mu
         self._sum: Floats | float = 0.0
 
@@ -231,7 +232,8 @@ class SnowballSGD(Contracting):
         release w_m
 
     c is the largest with b_1 + .. + b_m <= n: early steps have few users, late steps have many.
-    eta = scale R / sqrt(m (L^2 + k sigma^2)), at most 2 / beta.
+    eta = scale R / sqrt(m (L^2 + k sigma^2)), at most 2 / beta, for smoothness beta, Lipschitz
+    constant L and a domain C of radius R in k dimensions.
 
     Guarantee:
         (epsilon, delta)-DP of all released points for replacing one datum, mu-GDP with::
@@ -254,12 +256,12 @@ class SnowballSGD(Contracting):
     sigma)-GDP together. The steps phi' map the first sequence to W_m = w_m, the second to w'_m.
     Blocks are disjoint (parallel composition). w_1..w_{m-1} are not released, and not covered.
 
-    Needs smooth losses (beta < infinity) and a domain with an exact projection.
+    It needs smooth losses (beta < infinity) and a domain with an exact projection.
 
     Differs from the paper:
-        1. Constants: GDP for Renyi divergences, and c from the number of users instead of from
+        1. Constants are from GDP, not Renyi divergences; c is from the number of users, not from
            sigma = L / sqrt(d).
-        2. Blocks of growing length, so that points are released during the run.
+        2. Blocks have growing length, so that points are released during the run.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
@@ -271,11 +273,11 @@ class SnowballSGD(Contracting):
     """
 
     scale: Positive = 0.5
-    """factor of the step size eta"""
+    """factor of the step size"""
     refit: Refit = "doubling"
     """"doubling" for blocks of doubling length, "once" for one block that ends at the last round"""
     first: Count = 16
-    """users of the first block, if doubling"""
+    """number of users of the first block if `refit` is "doubling" """
 
     def all_blocks(self) -> tuple[Block, ...]:
         mu = mu_of(self.epsilon, self.delta)
@@ -287,7 +289,7 @@ class SnowballSGD(Contracting):
 
 
 class Snowball(Block):
-    """Block of n = `users` with growing batches, released as its last iterate."""
+    """Block of users with growing batches, released as its last iterate."""
 
     # "Steps and projections do not expand (eta <= 2 / beta)"
     needs = SUMMED | {Fact.LOSS}
@@ -298,7 +300,7 @@ class Snowball(Block):
         note = "last points of noisy descent, amplified by iteration"
         super().__init__(loss, streams, users=users, spend=GaussianSpend(mu, note))
         self.batches = growing_steps(users)
-        """users of each step, b_1..b_m"""
+        """number of users of each step"""
         m, domain = len(self.batches), loss.domain
         least = min(b * sqrt(m - t) for t, b in enumerate(self.batches))
         self.sigma = 2 * loss.lipschitz / (least * mu)
@@ -325,7 +327,7 @@ class Snowball(Block):
 
 
 def growing_steps(users: int) -> tuple[int, ...]:
-    """Return the users b_1..b_m of the steps of `SnowballSGD`, for the largest c with sum <= n."""
+    """Return the number of users of each step of `SnowballSGD`, with sum at most `users`."""
     left = np.sqrt(np.arange(ceil(users / 2), 0, -1))  # sqrt(m - t + 1)
     low, high = 0.0, float(users)
     while high - low > 1e-9 * high:  # low fits, high does not or is the last to try
@@ -340,14 +342,13 @@ class LeastSquares(Points):
 
     Step by step::
 
-        theta = the centre of C; for t = 1..T:
+        theta = the centre of the domain C; for t = 1..T:
           1. play theta
-          2. add the datum to the loss's comparator, sums of a few matrices for squared losses, else
-             the data
+          2. store the datum, for squared losses as sums of a few matrices
           3. at t = 1, and whenever t has grown by the factor `growth`: theta = the minimiser over C
 
-    The reference of every comparison on a stream: up to constants no estimator has less excess
-    risk. It plays any loss, not only squares.
+    It is the reference of every comparison on a stream, as no estimator has less excess risk, up to
+    constants. It plays any loss, not only squares.
 
     Guarantee:
         None: exact data reaches later actions.

@@ -18,20 +18,20 @@ from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 Calibration: TypeAlias = Literal["certified", "paper"]
 Steps: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1, MOST_ROUNDS)]
 _DEFAULT_PASSES = 10
-"""Default number of steps of NoisySGD over the number of users."""
+"""Default number of steps of NoisySGD divided by the number of users."""
 
 
 class Sampled(Block):
-    """Block that stores its data to the end, and then makes m noisy steps, each with b users.
+    """Block that stores its data to the end, and then makes m noisy steps with b users each.
 
     Each step samples b of the n users without replacement, independently of other steps and
-    replicas, and moves against the mean g of their gradients at the iterate w, plus N(0, sigma^2 I)
-    in coordinates of the hull. The mean of the iterates after each step is released.
+    replicas, and moves against the mean g of their gradients at the iterate, plus N(0, sigma^2 I)
+    in coordinates of the affine hull. The mean of the iterates after each step is released.
 
     Guarantee:
-        Given the iterates, g moves by at most 2 L / b where the user was drawn:
-        `SampledGaussianSpend(2 L / (b sigma), b / n, m)` for all iterates at once, even if
-        released.
+        Given the iterates, g moves by at most 2 L / b where the user was drawn, L the Lipschitz
+        constant: `SampledGaussianSpend(2 L / (b sigma), b / n, m)` covers all iterates at once,
+        even if they are released.
     """
 
     # "g moves by at most 2 L / b where the user was drawn"
@@ -77,7 +77,7 @@ class Sampled(Block):
         return nearest(self._loss.domain, w - self.eta * g, w).point
 
     def _gradient(self, w: Floats) -> Floats:
-        """Return the mean gradient at w of b randomly drawn users, (R, k)."""
+        """Return the mean gradient at `w` of `batch` randomly drawn users, (R, k)."""
         n, b, everybody = self.uses, self.batch, rows(len(w))
         who: AnyArray = self._draws()
         if b == 1:
@@ -98,8 +98,8 @@ class NoisySGD(Blocks):
     Bassily, Feldman, Guzman and Talwar, "Stability of stochastic gradient descent on nonsmooth
     convex losses", NeurIPS 2020, Algorithm 2, on blocks of n users::
 
-        w_0 = the point released last, or the centre of C; for t = 1..m:
-          1. one user of the block at random, with replacement: g = grad f(w_{t-1}; z)
+        w_0 = the point released last, or the centre of the domain C; for t = 1..m:
+          1. draw a user z of the block, with replacement: g = grad f(w_{t-1}; z)
           2. w_t = nearest point of C to  w_{t-1} - eta (g + N(0, sigma^2 I))
         release the mean of w_1..w_m
 
@@ -109,9 +109,9 @@ class NoisySGD(Blocks):
         certified     min(10 n, n^2)  R / sqrt(m (L^2 (1 + m/n [+ sqrt m])     least that meets
                                       + k sigma^2))                            the target
 
-    Cost: m steps at the end of a block, of 20 to 40 microseconds for one replica: the printed n^2
-    steps are 10^8, an hour, at n = 10^4; `steps` sets m, and sigma is certified for that m.
-    [+ sqrt m] for losses that are not smooth.
+    R is the radius of C in k dimensions, L the Lipschitz constant; [+ sqrt m] is for losses without
+    smoothness. The m steps at the end of a block take 20 to 40 microseconds each for one replica:
+    the printed 10^8 steps at n = 10^4 take an hour. `steps` sets m; sigma is certified for it.
 
     Guarantee:
         (epsilon, delta)-DP of all released points for replacing one datum. A step draws the user
@@ -122,8 +122,8 @@ class NoisySGD(Blocks):
 
     Differs from the paper:
         1. Exact composition.
-        2. Other m and eta, if certified.
-        3. Blocks of users, each with a release.
+        2. Number of steps and step size differ, if certified.
+        3. Users are cut into blocks, each with a release.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
@@ -138,15 +138,15 @@ class NoisySGD(Blocks):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     steps: Steps | Literal["auto", "paper"] | None = None
-    """m, number of steps; "auto" is min(10 n, n^2), "paper" n^2; if None, by calibration"""
+    """steps of a block; "auto" is min(10 n, n^2) for n users, "paper" n^2; None is by calibration"""
     scale: Positive = 1.0
-    """factor of the step size eta"""
+    """factor of the step size"""
     beyond_validity: bool = False
     """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
     refit: Refit = "doubling"
     """"doubling" for blocks of doubling length, "once" for one block that ends at the last round"""
     first: Count = 16
-    """users of the first block, if doubling"""
+    """number of users of the first block if `refit` is "doubling" """
 
     def check(self) -> None:
         super().check()
@@ -161,7 +161,7 @@ class NoisySGD(Blocks):
         return tuple(made)
 
     def numbers(self, users: int) -> tuple[int, float, float]:
-        """Return steps m, noise sigma and step size eta of a block of n = `users`."""
+        """Return number of steps, noise per coordinate and step size of a block of `users`."""
         loss, paper, private = self.loss, self.calibration == "paper", self.epsilon < inf
         L, k, R = loss.lipschitz, loss.domain.affine_dim, loss.domain.outer_radius
         m: Any = self.steps or ("paper" if paper else "auto")
@@ -188,7 +188,7 @@ class LocalMD(Blocks):
     Asi, Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in l_1
     geometry", ICML 2021, Algorithms 5 and 6, a competitor in Han et al. (see `DPTOFW`)::
 
-        theta_0 = the centre of C; for i = 1, 2, ..: the next n_i = T / 2^i users, epsilon_i, delta
+        theta_0 = the centre of the domain C; for i = 1, 2, ..: the next n_i = T / 2^i users
           1. x_0 = theta_{i-1},  h(x) = |x - x_0|_p^2 / (2 (p - 1)),  b = batch,  m = (n_i / b)^2
           2. for s = 1..m: g = mean gradient at x_{s-1} of b of the n_i users, drawn at random
              without replacement, + N(0, sigma_i^2 I);
@@ -203,9 +203,9 @@ class LocalMD(Blocks):
         paper         epsilon / 2^i    100 L sqrt(d^(1 - 2/q) ln(1/delta)) / (b epsilon_i)
         certified     epsilon          least that meets the target, by `SampledGaussianSpend`
 
-    Regressions on l_p balls with 1 < p <= 2 have the ball's p; for p = 1 the method has p = 1 +
-    1/ln d, with L times d^(1/q) <= e; p > 2 and all other losses are Euclidean. Phases with b > n_i
-    are left out: the last few, and all of them if epsilon is small.
+    Regressions on l_p balls with 1 < p <= 2 have the ball's p, with d features, gradients in
+    l_q, Lipschitz constant L, diameter D; p = 1 becomes 1 + 1/ln d; all other losses have p = 2.
+    Phases with b > n_i are left out: the last few, and all of them if epsilon is small.
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one datum. Given x_{s-1}, the mean of a
@@ -232,7 +232,7 @@ class LocalMD(Blocks):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     scale: Positive | None = None
-    """factor of eta; if None, 1 for "paper", or 16 if certified (phase 1 has step eta)"""
+    """factor of the step size; if None, 1 for "paper", or 16 if certified"""
 
     def all_blocks(self) -> tuple[Block, ...]:
         T, d, (p, L, D) = self.spec.horizon, self.domain.affine_dim, geometry_of(self.loss)
@@ -269,7 +269,7 @@ class LocalMD(Blocks):
 
 
 class Geometry(NamedTuple):
-    """Constants p, L and D of mirror descent, with points in l_p and gradients in l_q."""
+    """Norm, Lipschitz constant and diameter of mirror descent, with points in l_p."""
 
     p: float
     lipschitz: float
@@ -277,7 +277,7 @@ class Geometry(NamedTuple):
 
 
 def geometry_of(loss: Loss) -> Geometry:
-    """Return the geometry for a loss: the l_p norm of a regression's ball, else Euclidean."""
+    """Return the geometry for a loss, with the l_p norm of a regression's ball, else Euclidean."""
     domain = loss.domain
     if not isinstance(loss, Regression) or loss.domain.p >= 2:
         return Geometry(2.0, loss.lipschitz, domain.diameter)
@@ -289,7 +289,7 @@ def geometry_of(loss: Loss) -> Geometry:
 
 
 class MirrorPhase(Sampled):
-    """Phase of n = `users`, with iterates in the l_p ball of `radius` rho around its start."""
+    """Phase of `LocalMD`, with iterates in the l_p ball of `radius` around its start."""
 
     # "g moves by at most 2 L / b where the user was drawn", however the step goes on from g
     needs = SUMMED | {Fact.LOSS}
@@ -310,7 +310,7 @@ class MirrorPhase(Sampled):
 
 
 def mirrored(y: Floats, order: float) -> Floats:
-    """Return the gradient of `|y|_order^2 / 2`, `|y|^(2 - order) sign(y_j) |y_j|^(order - 1)`."""
+    """Return the gradient of half the squared l_order norm at y, (R, k)."""
     if order == 2:
         return y
     length = norms(y, order)
