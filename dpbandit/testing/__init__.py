@@ -3,7 +3,7 @@
     check_agent(MyAgent(epsilon=1.0), spec)
     check_problem(MyProblem())
 
-Both raise `AssertionError` with a sentence, and return their findings, a line for each check. All
+Both return a line for each check, and raise `AssertionError` with a sentence if a check fails. All
 agents and problems of dpbandit are tested by these checks.
 """
 

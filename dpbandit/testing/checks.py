@@ -1,9 +1,9 @@
 """Checks that an agent or a problem keeps its contract.
 
-Joint DP is tested by the sensitivity of each mechanism's input, and by billboard replay. Both tests
-compare two tapes: of one world, and of another world in which one user is replaced and all releases
-are those of the first world. Where people return, a user is a person with all her visits, which may
-be in other rounds in the other world.
+Joint DP is tested by two runs, recorded on tapes: in the second run one user is replaced, and all
+releases are those of the first. No mechanism's input may change by more than its sensitivity, and
+nothing but inputs may change (billboard lemma). If people return, a user is a person with all her
+visits, which may be in other rounds of the second run.
 """
 
 import copy
@@ -52,14 +52,14 @@ from dpbandit.testing.tapes import (
 )
 
 PARTS = ((0, 1), (1, 3), (3, 6))
-"""Parts of six replicas, [first, last), that are also run separately, of one, two and three."""
+"""Parts of six replicas that are also run separately, each its first and its last replica + 1."""
 
 
 def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
-    """Check that six replicas equal runs of one, two and three, exactly; return their tape.
+    """Check that a run of six replicas exactly equals runs of one, two and three; return its tape.
 
-    The six play in blocks if the agent can, the other runs in single rounds; queries and releases
-    of mechanisms are compared, too.
+    The run of six is in blocks if the agent can play blocks, other runs are in single rounds.
+    Queries and releases of mechanisms are compared, too.
     """
     world = extreme_users(spec, 6, seed=5).within_bounds()
 
@@ -93,7 +93,7 @@ def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
 
 
 def same_calls(one: Tape, two: Tape, replicas: slice) -> bool:
-    """Return True if queries and releases in some replicas of `one` equal those of `two`."""
+    """Return True if queries and releases of `one`, in these replicas, equal those of `two`."""
     calls = [zip(*tape[1:4], strict=True) for tape in (one, two)]
     return len(one.queries) == len(two.queries) and all(
         type(m) is type(n)
@@ -139,7 +139,7 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
 
 
 def check_blind(config: AgentConfig, spec: Spec) -> None:
-    """Check that an agent which is `blind`, or whose ledger reads nothing, ignores contexts."""
+    """Check that an agent ignores contexts if it is `blind`, or if its ledger reads nothing."""
     world, other = (extreme_users(spec, 3, seed).within_bounds() for seed in (7, 8))
     agent = made_agent(config, spec, Streams(range(3)))
     reads_nothing = agent.ledger.notion.reads == "nothing"
@@ -159,13 +159,13 @@ def check_blind(config: AgentConfig, spec: Spec) -> None:
 
 
 REPLICAS = 24
-"""Replicas of each swap; a missing clip shows in half of them, and in none with p = 6e-8."""
+"""Number of replicas per replaced user; half show a missing clip, none with probability 6e-8."""
 EVERYBODY = "everybody"
-"""Word for a swap of another user in each replica, so that rounds of the whole run are covered."""
+"""Entry of `swapped` that replaces another user in each replica, from rounds of the whole run."""
 FIRST_WORLD, OTHER_WORLD = 1, 2
-"""Seeds of the users of the two worlds that are compared."""
+"""Seeds of the users, and of those who replace some of them."""
 SWAPPED = (0, 14, EVERYBODY)
-"""Users who are replaced, the first, the last of a batch of 3 or 5 rounds, another per replica."""
+"""Users who are replaced; the first, the last of a batch of 3 or 5 rounds, another per replica."""
 
 
 def two_worlds(
@@ -174,11 +174,11 @@ def two_worlds(
     swapped: Collection[int | str] = SWAPPED,
     replicas: int = REPLICAS,
 ) -> tuple[Tape, Tape, Ints]:
-    """Run an agent in two worlds that differ in one user; return both tapes, and her rounds t.
+    """Run an agent on two streams that differ in one user; return both tapes, and her rounds t.
 
-    t has shape (R,), or, where people return, is a mask (T, R) of the rounds in which she comes in
-    either world. Each user in `swapped` is replaced in `replicas` replicas. Where the ledger says
-    that contexts are public, she has the same context in both worlds.
+    t has shape (R,), or, if people return, is a mask (T, R) of the rounds in which she comes on
+    either stream. Each user in `swapped` is replaced in `replicas` replicas. If the ledger says
+    that contexts are public, she has the same context on both streams.
     """
     public = made_agent(config, spec, Streams([0])).ledger.notion.contexts == "public"
     seeds = FIRST_WORLD, OTHER_WORLD
@@ -214,7 +214,7 @@ def check_joint_dp(
     swapped: Collection[int | str] = SWAPPED,
     replicas: int = REPLICAS,
 ) -> tuple[float, Tape]:
-    """Check sensitivity and billboard; return the largest move over sensitivity, and a tape."""
+    """Check joint DP; return the largest change of an input / its sensitivity, and a tape."""
     one, two, t = two_worlds(config, spec, swapped, replicas)
     largest = check_sensitivity(one, two, t)
     check_billboard(one, two, t)
@@ -228,11 +228,11 @@ def check_joint_dp(
 
 
 def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
-    """Return the largest ratio (R,) of an input's move, by the users of t, to its sensitivity.
+    """Return the largest ratio (R,) of an input's change in rounds t to the sensitivity.
 
-    Moves of several calls of a mechanism in one round add up; where a mechanism `replaces` earlier
-    contributions of a person, so do moves of all her rounds. All other queries must be exactly the
-    same in both worlds.
+    Changes by several calls of a mechanism in one round add up; if a mechanism `replaces` earlier
+    contributions of a person, so do changes in all her rounds. In other rounds queries must be
+    exactly the same in both runs.
     """
     expect(one.marks == two.marks, f"Expected {_who(t)} not to decide how many calls are made.")
     places = [_places(tape) for tape in (one, two)]
@@ -268,8 +268,8 @@ def _places(tape: Tape) -> list[int]:
 def check_visits(spec: Any, one: Tape, two: Tape, nobody: Tape, t: Ints) -> None:
     """Raise `AssertionError` if a person enters a mechanism more often than its cap or the spec's.
 
-    She enters a mechanism in a round if its query differs from that of an empty slot, which is the
-    query in the run where `nobody` comes in her place and need not be 0.
+    She enters a mechanism in a round if its query differs from that of an empty slot, which need
+    not be 0: it is the query in the run `nobody`, in which her slots are empty.
     """
     theirs = rounds_of(one, t)
     for tape in (one, two):
@@ -289,7 +289,7 @@ def check_visits(spec: Any, one: Tape, two: Tape, nobody: Tape, t: Ints) -> None
 
 
 def check_sensitivity(one: Tape, two: Tape, t: Ints) -> float:
-    """Check that no input moves by more than its sensitivity; return the largest ratio of both."""
+    """Check that no input changes by more than its sensitivity; return the largest ratio."""
     largest = float(largest_move(one, two, t).max())
     names = sorted({_name(m) for m in one.mechanisms})
     expect(
@@ -302,7 +302,7 @@ def check_sensitivity(one: Tape, two: Tape, t: Ints) -> float:
 
 
 def check_billboard(one: Tape, two: Tape, t: Ints) -> None:
-    """Check that, releases fixed, neither memory nor others' actions depend on a user's data."""
+    """Check that, given all releases, memory and others' actions do not depend on a user's data."""
     found = billboard_differences(one, two, t)
     expect(
         not found,
@@ -312,7 +312,7 @@ def check_billboard(one: Tape, two: Tape, t: Ints) -> None:
 
 
 def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
-    """Return in words all that the users of rounds t changed although all releases were equal."""
+    """Return in words all that changed with the users of rounds t although releases were equal."""
     found = []
     others = ~rounds_of(one, t)
     if not same(one.actions[others], two.actions[others]):
@@ -358,15 +358,15 @@ def check_agent(
     r"""Raise `AssertionError` unless the agent keeps what its ledger promises on such problems::
 
         certificate   the noise gives the claimed epsilon, unless the calibration is a paper's
-        replicas      six equal runs of one, two and three, difference 0.0
+        replicas      a run of six exactly equals runs of one, two and three
         blocks        actions, queries and releases are the same in blocks as in single rounds
         actions       are allowed by the spec and by masks, and contexts are not changed
         copies        pickles and deep copies continue as the original
         ledger        names every mechanism that is called
-        sensitivity   the most extreme users move no mechanism's input by more than it says
+        sensitivity   extreme users change no mechanism's input by more than its sensitivity
         billboard     with all releases held fixed, nothing else depends on a user's data
         admission     no later step of a mechanism reads a datum that was not clipped
-        noise         is added to the data, as large as the ledger says, and anew in every row
+        noise         does not depend on data, is as large as promised, and drawn for every row
 
     The last five are for agents whose ledger promises privacy. They are no proof, but an agent
     that forgets a clip, a factor or a release rarely passes. The noise of sums is measured; every
@@ -414,7 +414,7 @@ def check_agent(
 
 
 def check_certificate(config: Any, proof: Certificate) -> str:
-    """Check that the noise gives the claimed epsilon, but for unproven calibrations."""
+    """Check that the noise gives the claimed epsilon; calibrations without a proof pass."""
     printed = getattr(config, "calibration", "certified") in UNPROVEN_CALIBRATIONS
     proved = f"epsilon {proof.epsilon:.4g} at delta {proof.claimed_delta:.4g}"
     expect(printed or proof.holds, f"Expected the claim to hold, the noise buys {proved}.")
@@ -458,8 +458,8 @@ def _private(
 def check_admission(config: AgentConfig, spec: Spec) -> None:
     """Check that mechanisms which compute more than sums never read a datum that is not clipped.
 
-    Two runs have equal seeds, and in one every datum is clipped before the call: all releases and
-    actions must be the same. (A query shows only the first step; for sums that is all.)
+    Two runs have equal seeds, and in one every datum is clipped before the call; all releases and
+    actions must be the same. Sums need no such test, because they read their query alone.
     """
     users = extreme_users(spec, 8, seed=1)
     with np.errstate(all="ignore"):
@@ -471,13 +471,13 @@ def check_admission(config: AgentConfig, spec: Spec) -> None:
 
 
 def same_to_rounding(one: Any, two: Any) -> bool:
-    """Return True if two releases are equal to 1e-7, relatively, plus 1e-9, or both None."""
+    """Return True if two releases differ by at most 1e-7 of their size + 1e-9, or are both None."""
     if one is None or two is None:
         return one is two
     return np.allclose(one, two, rtol=1e-7, atol=1e-9, equal_nan=True)
 
 
-_PROBLEM_REPLICAS = 6
+_PROBLEM_REPLICAS = 6  # number of replicas in which problems are checked
 
 
 def check_problem(problem: Problem, *, rounds: int = 24) -> tuple[str, ...]:
@@ -485,7 +485,7 @@ def check_problem(problem: Problem, *, rounds: int = 24) -> tuple[str, ...]:
 
         shapes     contexts, rewards, data and regrets are as the spec says, and finite
         seeds      decide everything, and other seeds bring other users
-        replicas   six equal runs of one, two and three, difference 0.0
+        replicas   a run of six exactly equals runs of one, two and three
         copies     pickles and deep copies continue as the original
         bounds     contexts and rewards lie in the spec's bounds but for a share `most_outside`
         regret     is oracle - expected, and where contexts have a best action, never below 0
@@ -591,7 +591,7 @@ def _episode(
 
 
 def _compare_with_best(problem: Problem, six: dict[str, Any], best: Any) -> int:
-    """Check that `best` earns most of some fixed actions; return the number of the others.
+    """Check that the action `best` earns most if always played; return the number of others tried.
 
     No action is compared if users depend on actions, means are not known, or there are masks.
     """

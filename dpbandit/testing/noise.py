@@ -1,4 +1,4 @@
-"""Checks that noise is as large as the ledger says, and the admissible data of each mechanism."""
+"""Checks that noise is as large as the ledger says; clipping of the data of each mechanism."""
 
 from collections.abc import Iterator
 from functools import singledispatch
@@ -38,11 +38,11 @@ from dpbandit.specs import AgentConfig, Spec
 from dpbandit.testing.tapes import Tape, expect, extreme_users, run
 
 HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
-"""Spends of mechanisms whose noise has heavier tails than a normal law."""
+"""Classes of spends (privacy costs) of noise with heavier tails than a normal law."""
 
 
 def first_stddev(sums: Any) -> float:
-    """Return the noise stddev of a sum's first release, in its units, that its spend promises."""
+    """Return the standard deviation of noise that a sum's spend promises for the first release."""
     spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
     if hasattr(sums, "honest"):  # noise of every device
         return float(S * getattr(sums, "person_norm", 1.0) / spend.mu / sums.honest**0.5)
@@ -69,7 +69,7 @@ def first_stddev(sums: Any) -> float:
 
 
 def nodes_of(sums: Any) -> tuple[float, int]:
-    """Return the squared norm of a user's column in a sum's factor, and noises in release 1."""
+    """Return a user's squared column norm in a sum's factor, and release 1's number of noises."""
     if not isinstance(sums, PrefixSum):
         return 1, 1
     noise: Any = sums._noise
@@ -139,7 +139,7 @@ def _(mechanism: NoisyVertex, *datum: Any) -> tuple[Any, ...]:
 
 
 def noises(tape: Tape) -> list[Floats]:
-    """Return the noise of each release of a sum: the release minus all queries, in its units.
+    """Return the noise of each release of a sum, the release minus all queries, in the sum's units.
 
     After a release a fading sum keeps its total times `fade`, a running sum keeps its total, local
     values keep nothing. Releases of mechanisms that are no sums are left out.
@@ -192,13 +192,13 @@ class Drawn(NamedTuple):
 
     sums: Any
     first: Floats
-    """noise of the first release, (R, rows, ..), 6,000 numbers or more; no rows that begin later"""
+    """noise of the first release, (R, rows, ..), >= 6,000 numbers, without rows that begin later"""
     last: Floats
     """noise of a later release, in which all rows have noise, (R, coordinates)"""
 
 
 def drawn_by(config: AgentConfig, spec: Spec) -> list[Drawn]:
-    """Draw the noise of all noisy sums of an agent, in one run for all sums of the same size."""
+    """Draw the noise of all noisy sums of an agent; sums of equal size are drawn in one run."""
     with np.errstate(all="ignore"):
         alone = run(config, spec, extreme_users(spec, 1, seed=7), remember=False)
         calls = releases_of_sums(alone)
@@ -228,7 +228,7 @@ def drawn_by(config: AgentConfig, spec: Spec) -> list[Drawn]:
 
 
 def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]]]:
-    """Return each sum of a tape with the numbers of its calls that released, and their noises."""
+    """Return each sum of a tape, the numbers of calls that released it, and its releases' noise."""
     found: dict[int, tuple[Any, list[int], list[Floats]]] = {}
     noise_tape = iter(noises(tape))
     for i, (sums, release) in enumerate(zip(tape.mechanisms, tape.releases, strict=True)):
@@ -240,13 +240,13 @@ def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]
 
 
 def _rows(noise: Floats, sums: Any) -> Floats:
-    """Return noise as (R, rows, ..); of staggered rows only the first, which is released first."""
+    """Return noise as (R, rows, ..), with the first row only if rows begin one after the other."""
     rows = noise.reshape(len(noise), -1, *noise.shape[2:])
     return rows[:, :1] if isinstance(getattr(sums, "_noise", None), Staggered) else rows
 
 
 def _begun(noise: Floats, sums: Any) -> Floats:
-    """Return the noise of all rows, or of the staggered rows that begin before the last round."""
+    """Return the noise of all rows that begin before the last round, if rows are staggered."""
     process = getattr(sums, "_noise", None)
     return noise[:, : process.begun] if isinstance(process, Staggered) else noise
 
@@ -260,8 +260,8 @@ def _leaves(spend: Any) -> Iterator[Any]:
 def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:
     """Check that the first release of each noisy sum has the variance that its spend promises.
 
-    Statistical, 6,000 numbers (8,400 with heavy tails): false alarm 6e-7 a sum, 5 standard errors;
-    a variance that is 10 % off is caught (asserted), 16 % with heavy tails.
+    The test, at 5 standard errors of 6,000 numbers (8,400 with heavy tails), has false alarms with
+    probability 6e-7 per sum, and finds a variance that is off by 10 % (16 %; asserted).
     """
     paid = [part for spend in ledger.spends for part in _leaves(spend)]
     for sums, noise, _ in drawn:
@@ -281,8 +281,8 @@ def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:
 def check_rows(drawn: list[Drawn]) -> None:
     """Check that the noises of arms, blocks and coordinates are uncorrelated in pairs.
 
-    Statistical, by mean products in standard errors: false alarm 1e-8 for all 20,000 pairs. A
-    shared draw, which would cancel in the difference of two rows, is 9 errors or more.
+    The test, by mean products, has false alarms with probability 1e-8 for 20,000 pairs. A draw that
+    two rows share, which would cancel in their difference, shows as 9 standard errors or more.
     """
     for sums, _, noise in drawn:
         note, noise = sums.spend.note, noise[:, :: -(-noise.shape[1] // MAX_COORDINATES)]

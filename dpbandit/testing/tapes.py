@@ -1,4 +1,4 @@
-"""Extreme users, worlds that differ in one user, and runs that record every mechanism call."""
+"""Extreme users, streams that differ in one user, and runs that record every mechanism call."""
 
 import io
 import pickle
@@ -37,7 +37,7 @@ def same(one: Any, two: Any) -> bool:
 
 
 class World(NamedTuple):
-    """Users for T rounds and R replicas: contexts (T, R, ...) and potential answers."""
+    """Stream of users for T rounds and R replicas, contexts (T, R, ...) and potential answers."""
 
     context: Any
     reward: Any
@@ -47,10 +47,10 @@ class World(NamedTuple):
     mask: Any = None
     """mask of available actions, (T, R, K); None if all are always available"""
     public_mask: bool = False
-    """True if masks are a public schedule, which neighbouring worlds share"""
+    """True if masks are a public schedule, the same on neighbouring streams"""
 
     def swapped(self, t: Ints, other: "World", *, answers_only: bool = False) -> "World":
-        """Return the world with the users of rounds t (R,), or their answers, from `other`."""
+        """Return the stream with the users of rounds t (R,), or their answers, from `other`."""
         context, reward, r = self.context.copy(), self.reward.copy(), np.arange(len(t))
         reward[t, r] = other.reward[t, r]
         mask = self.mask
@@ -69,18 +69,18 @@ class World(NamedTuple):
         return spec.answer_to(self.reward[t], action)
 
     def of(self, first: int, last: int) -> "World":
-        """Return the world with replicas `first` to `last` - 1 only."""
+        """Return the stream with replicas `first` to `last` - 1 only."""
         mask = None if self.mask is None else self.mask[:, first:last]
         context, reward = self.context[:, first:last], self.reward[:, first:last]
         return self._replace(context=context, reward=reward, mask=mask)
 
     def until(self, rounds: int) -> "World":
-        """Return the world with the first `rounds` rounds only."""
+        """Return the stream with the first `rounds` rounds only."""
         mask = None if self.mask is None else self.mask[:rounds]
         return self._replace(context=self.context[:rounds], reward=self.reward[:rounds], mask=mask)
 
     def within_bounds(self) -> "World":
-        """Return the world with contexts and data clipped to [-1, 1] and rewards to [0, 1]."""
+        """Return the stream with contexts and data clipped to [-1, 1] and rewards to [0, 1]."""
         low = -1 if self.full else 0
         # where people return, their numbers are clipped, too: to 0, 1 and -1, which is nobody
         context = np.nan_to_num(self.context).clip(-1, 1)
@@ -137,7 +137,7 @@ def _masks(spec: Any, replicas: int, seed: int) -> Any:
 
 
 def rounds_of(tape: Any, t: Ints) -> Ints:
-    """Return a mask (T, R) of the differing user's rounds, given rounds (R,) or the mask as t."""
+    """Return a mask (T, R) of the differing user's rounds t, given as rounds (R,) or as a mask."""
     return t if t.ndim == 2 else rows(len(tape.actions))[:, None] == t
 
 
@@ -183,7 +183,7 @@ class Recorded:
         return self._world.mask[self._t : self._t + most]
 
     def step(self, action: Any) -> Step:
-        """Check the actions (R, ...) of a round; return the answers to those `delay` rounds ago."""
+        """Check a round's actions (R, ...); return the answers to actions `delay` rounds ago."""
         self._check(action, len(self._nothing), self._world.masked(self._t))
         self.actions.append(np.array(action))
         self._t += 1
@@ -263,7 +263,7 @@ class Calls(NamedTuple):
 
 
 class Clock:
-    """Counter of rounds of mechanism calls; in a block, a mechanism has one call per round."""
+    """Record of the round of each mechanism call; in a block, a mechanism has a call per round."""
 
     def __init__(self) -> None:
         self.rounds: list[int] = []
@@ -272,7 +272,7 @@ class Clock:
         self._calls: dict[int, int] = {}
 
     def start(self, first: int, rounds: int) -> None:
-        """Begin a block of `rounds` rounds, from round `first`, that is learned from now."""
+        """Begin learning from a block of `rounds` rounds, the first of which is round `first`."""
         self._first, self._last, self._calls = first, first + rounds - 1, {}
 
     def tick(self, mechanism: Mechanism) -> None:
@@ -283,9 +283,9 @@ class Clock:
 
 
 class Tape(NamedTuple):
-    """Record of one run: mechanism calls by rounds, actions, and memories after each learning.
+    """Record of one run: mechanism calls by rounds, actions, and memories after each update.
 
-    `marks` are the numbers of calls made when 0, 1, ... users had been learned from.
+    `marks` are the numbers of calls made after learning from 0, 1, ... users.
     """
 
     marks: list[int]
@@ -294,17 +294,17 @@ class Tape(NamedTuple):
     releases: list[Any]
     actions: Any
     memories: list[bytes]
-    """digests of the agent's memory after each learning, see `memory`"""
+    """digests of the agent's memory after each update, see `memory`"""
     personal: list[list[Any]]
-    """personal memories (R, N, ...) of N people after each learning"""
+    """personal memories (R, N, ...) of N people after each update"""
     order: list[int] | None = None
-    """place on the tape of each call, in the order in which calls were made; None for 0, 1, ..."""
+    """position on the tape of each call, in the order of calls; None for 0, 1, ..."""
     blocks: int = 0
     """number of rounds that were played in blocks"""
     ledger: Ledger | None = None
     """ledger of the agent"""
     controls: Sequence[tuple[Mechanism, int, Any]] = ()
-    """mechanism, place and value of every argument of a call that must not depend on data"""
+    """mechanism, position and value of every argument of a call that must not depend on data"""
 
 
 def run(
@@ -320,12 +320,12 @@ def run(
     remember: bool = True,
     calls: int | None = None,
 ) -> Tape:
-    """Play `world` and record all calls of mechanisms; with `replay`, return its releases instead.
+    """Play `world` and record all calls of mechanisms; with `replay`, they return its releases.
 
     With `blocks`, single rounds and blocks alternate if the agent can play blocks. Memory is
-    recorded unless `remember` is False, which saves most of the time; calls, unless `record` is
-    False. A run of `calls` calls ends with the last, before the agent uses its release. `admit`, if
-    any, clips each datum.
+    recorded unless `remember` is False, which saves most of the time, and calls are recorded unless
+    `record` is False. After `calls` calls, if given, the run ends before the agent uses the last
+    release. `admit`, if given, clips each datum.
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
     """
@@ -358,7 +358,7 @@ def run(
 
 
 def in_rounds(calls: Calls, clock: Clock) -> tuple[Calls, list[int] | None]:
-    """Sort calls by rounds; return them with the place of each, None if they were in order."""
+    """Sort calls by rounds; return them, and the new position of each, None if none has moved."""
     rounds = np.array(clock.rounds, dtype=np.int64)
     if (np.diff(rounds) >= 0).all():
         return calls, None
@@ -391,8 +391,8 @@ def recording(
 ) -> Iterator[Calls]:
     """Record the calls of mechanisms; with `replay`, replace their releases by those of `replay`.
 
-    `admit`, a function of a mechanism and its datum, replaces the datum. The last of `most` calls
-    raises. A block of rounds counts as many calls, of which the last may release.
+    `admit`, a function of a mechanism and its datum, returns the datum to use. Call number `most`
+    raises `_LastCall`. A block is recorded as a call per round, of which the last may release.
     """
     original, several, calls = Mechanism.__call__, Mechanism.several, Calls([], [], [])
     order = getattr(replay, "order", None)
