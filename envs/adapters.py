@@ -1,8 +1,8 @@
 """Gymnasium adapters of a `Problem`: a single environment and a vector environment.
 
-Both are thin: dynamics and regret live in the problem. Replica i of the vector environment equals
-a single environment seeded with seed + i, as with `SyncVectorEnv`. `Pictures`, which `render` uses,
-draws an episode's regret so far and its last actions.
+Both only translate: the problem computes dynamics and regret. Replica i of the vector environment
+equals a single environment seeded with seed + i, as with `SyncVectorEnv`. `Pictures`, which
+`render` uses, draws an episode's regret so far and its last actions.
 """
 
 from collections import deque
@@ -202,7 +202,7 @@ class _Adapter:
     _left = 0
     """rounds until the episode ends"""
     _regret: Floats | float = 0.0
-    """regret of the episode so far, where regret is measured in hindsight"""
+    """regret of the episode so far, for problems whose regret is measured in hindsight"""
     _pictures: tuple[Pictures, ...] = ()
     """renderers, one for each replica; empty without a render mode"""
 
@@ -322,8 +322,8 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
 class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
     """R environments in one, faster than R of one: `gym.make_vec("dpbandit/...", num_envs=R)`.
 
-    All replicas share one clock, so all episodes end together. `autoreset_mode` is an ordinary
-    keyword: `"NextStep"` (default), `"SameStep"` or `"Disabled"`.
+    Episodes of all replicas have equal lengths and end together. `autoreset_mode` is an argument:
+    `"NextStep"` (default), `"SameStep"` or `"Disabled"`.
     """
 
     metadata: dict[str, Any] = {

@@ -25,7 +25,7 @@ from dpbandit.specs.people import MOST_PEOPLE, NOBODY, ReturningSpec
 from dpbandit.specs.protocols import BanditSpec
 
 MOST_VISITS = 100_000_000
-"""Largest people * visits if the order of all visits is drawn at once, which needs memory"""
+"""Largest product of people and visits for which the order of visits is drawn (in memory)"""
 ARRIVALS: tuple[Arrivals, ...] = ("exactly", "robin", "poisson", "loyal")  # see `candidates`
 
 

@@ -1,6 +1,6 @@
 """Late rewards, utilities that change over time, and actions that come and go.
 
-Utilities move with a season, a drift and a shock, equally for every agent. Actions arrive and
+Utilities change by a season, a drift and a shock, equally for every agent. Actions arrive and
 retire by a public schedule, or are unavailable to some users.
 """
 
@@ -54,10 +54,10 @@ class Availability:
         least: number of actions that must be available in every round.
         horizon: number T of rounds.
         available: public schedule, texts ACTION:FIRST-LAST such as "3:200-" (arrives in round 200),
-            "0:-500" (retires after round 500) or "4-6:200-500"; windows of one action add up, and
-            an action without a window is always available.
+            "0:-500" (retires after round 500) or "4-6:200-500"; an action may have several windows;
+            without one it is always available.
         absent: probability that a scheduled action is unavailable to a user, independently of other
-            actions; where fewer than `least` would be left to her, some of them stay available.
+            actions; if fewer than `least` would be left to her, some of them remain available.
 
     >>> when = Availability(n_actions=3, least=1, horizon=9, available=["2:4-", "0:-5"])
     >>> when.scheduled(np.array([3, 4, 6])).astype(int).tolist()
@@ -115,7 +115,7 @@ class Availability:
         return slice(actions.start, actions.stop), first, last
 
     def scheduled(self, t: Ints) -> Bools:
-        """Return a mask (n, N) of the actions that are scheduled in rounds t (n,)."""
+        """Return a mask (n, actions) of the actions that are scheduled in rounds t (n,)."""
         windows = self._windows
         there = np.ones((len(t), self.n_actions), np.bool_)
         for actions, _, _ in windows:
@@ -137,7 +137,7 @@ class RunningAvailability:
         self._uniforms = streams.uniforms("availability", when.n_actions) if when.absent else None
 
     def take(self, count: int) -> Bools:
-        """Draw read-only masks of the next `count` rounds, (count, R, N)."""
+        """Draw read-only masks of the next `count` rounds, (count, R, actions)."""
         t = np.minimum(self._round + 1 + np.arange(count), self._when.horizon)  # drawn ahead
         there = self._when.scheduled(t)[:, None]
         self._round += count
@@ -151,7 +151,7 @@ class RunningAvailability:
         return masks
 
     def now(self) -> Bools:
-        """Return the mask (N,) of actions scheduled in the latest round, before absences."""
+        """Return the mask of actions that are scheduled in the latest round, before absences."""
         return self._when.scheduled(np.array([self._round]).clip(1, self._when.horizon))[0]
 
 

@@ -42,7 +42,7 @@ MEANS = {
 means in `envs/data/thornton_incentives.json`"""
 _CONCENTRATION = 10.0  # sum of the parameters of beta rewards: mean m is Beta(10 m, 10 (1 - m))
 _SWITCH_SHARE, _PIECES, _WALK_SD = 0.25, 4, 0.5
-"""Share of rounds before arms switch; pieces of piecewise means; stddev of a mean's walk after T"""
+"""Share of rounds before a switch; pieces of a drift; stddev of a mean's random walk at the end"""
 _FIRST_PHASE, _PHASE_GROWTH = 100, 1.6
 """Rounds of the constrained adversary's first phase; ratio of a phase's length to the one before"""
 

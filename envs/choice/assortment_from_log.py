@@ -218,7 +218,7 @@ def hold_out(visits: Visits, ridge: float, groups: Ints | None) -> Calibration:
 
 
 def _start(visits: Visits, ridge: float) -> tuple[Floats, Floats, Floats]:
-    """Return D zero coefficients (the slope last), their penalties (D,), and design (n, N, D)."""
+    """Return D zero coefficients (the slope last), their penalties, and design (n, products, D)."""
     n, N = visits.offered.shape
     k = visits.design.shape[1]
     penalty = np.append(np.tile(np.where(np.arange(k) == 0, 0.0, ridge), N), ridge)
@@ -256,7 +256,7 @@ def _derivatives(
 
 
 _DEFAULT_PRICES = 5  # in equal steps over the price range
-_LEAST_VISITS = 200  # rows of a log
+_LEAST_VISITS = 200  # fewer rows of a log raise `InputError`
 _LEAST_TAKEN = 5
 """Smallest number of purchases of a product, for each of its coefficients"""
 _NONE = "none"  # the name of buying nothing

@@ -52,7 +52,7 @@ MOST_SETS = 10_000
 """Largest number of sets that are enumerated to find the best fixed one; else exchanges are used"""
 _SEARCH_USERS = 500
 """Number of users, the first of an episode, for whom the exchange search improves its set"""
-_MIN_GAIN = 1e-12  # of the mean margin, for an exchange
+_MIN_GAIN = 1e-12  # smallest increase of the mean margin for an exchange
 
 
 class SetSearch(Protocol):
@@ -63,7 +63,7 @@ class SetSearch(Protocol):
         ...
 
     def best(self) -> Ints:
-        """Return the best set for the users so far as price levels, 0 if left out, (R, N)."""
+        """Return the best set for users so far as price levels, 0 if left out, (R, products)."""
         ...
 
 
@@ -94,7 +94,7 @@ class ExchangeSearch:
 
     Args:
         weights: function of users (n, R, ...) that returns exp(utility), (n, R, products, prices).
-        margins: margin of each product at each price, (N, P).
+        margins: margin of each product at each price, (products, prices).
         at_most: largest number of products of a set.
     """
 
@@ -122,7 +122,7 @@ class ExchangeSearch:
         return np.array([self._climb(users[:, r]) for r in range(users.shape[1])])
 
     def _climb(self, v: Floats) -> Ints:
-        """Return one replica's set (N,), found by exchanges; v (n, N, P) is users' exp(utility)."""
+        """Return a replica's best set by exchanges; v (users, products, prices) is exp(utility)."""
         N, P = self._margins.shape
         earned = v * self._margins
         levels, best_value = np.zeros(N, np.int64), 0.0
@@ -147,7 +147,7 @@ class ExchangeSearch:
 
 
 def every_set(n_products: int, at_most: int, levels: int = 1) -> Ints:
-    """Enumerate sets of 1 to `at_most` products as levels of prices, 0 if left out, (n_sets, N)."""
+    """Enumerate sets of 1 to `at_most` products as price levels, 0: left out, (sets, products)."""
     found = np.zeros((count_sets(n_products, at_most, levels), n_products), np.int64)
     place = 0
     for size in range(1, at_most + 1):
@@ -191,14 +191,14 @@ class ChoiceProblem(ABC):
 
     @abstractmethod
     def _sales(self, taste: AnyArray, action: AnyArray) -> tuple[Floats, Floats]:
-        """Return each product's purchase probability and margin, (R, N), for the sets `action`."""
+        """Return products' purchase probabilities and margins, (R, products), for sets `action`."""
 
     @abstractmethod
     def _search(self, replicas: int) -> SetSearch:
         """Return a search for the best fixed set of one episode."""
 
     def _fixed(self, levels: Ints) -> AnyArray:
-        """Return sets that a search found, price levels (R, N), as actions."""
+        """Return sets that a search found, price levels (R, products), as actions."""
         return levels
 
     def reset(self, streams: Streams) -> None:
@@ -284,7 +284,7 @@ class ListedSales:
         return best_levels(self._weights(appeal), self._margins, self._most)[1]
 
     def sales(self, appeal: Floats, action: Ints) -> tuple[Floats, Floats]:
-        """Return each product's purchase probability and margin, (R, N), for the sets `action`."""
+        """Return products' purchase probabilities and margins, (R, products), for sets `action`."""
         level = np.maximum(action - 1, 0)
         chance = chances(weights(appeal - self._lost[level]), action > 0)
         margin = np.take_along_axis(self._margins[None], level[..., None], axis=-1)[..., 0]
@@ -297,7 +297,7 @@ class ListedSales:
         return ExhaustiveSearch(self._sets, self._revenues, replicas)
 
     def fixed(self, levels: Ints) -> Ints:
-        """Return sets that a search found, price levels (R, N), as actions."""
+        """Return sets that a search found, price levels (R, products), as actions."""
         return levels
 
     def _revenues(self, appeal: Floats) -> Floats:
@@ -337,7 +337,7 @@ class FreeSales:
         return best_prices(at_zero, b, self._costs, S.low, S.high, S.at_most)[1]
 
     def sales(self, appeal: Floats, action: Floats) -> tuple[Floats, Floats]:
-        """Return each product's purchase probability and margin, (R, N), at prices `action`."""
+        """Return products' purchase probabilities and margins, (R, products), at given prices."""
         w = weights(appeal - self._slope * (action - self._middle))
         return chances(w, action > 0), action - self._costs
 
@@ -346,7 +346,7 @@ class FreeSales:
         return self._listed.search(replicas)
 
     def fixed(self, levels: Ints) -> Floats:
-        """Return sets that a search found, levels of the list (R, N), as prices."""
+        """Return sets that a search found, levels of the list (R, products), as prices."""
         return np.where(levels > 0, self._list[np.maximum(levels - 1, 0)], 0.0)
 
 

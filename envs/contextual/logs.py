@@ -50,7 +50,7 @@ WHO_IS_PROTECTED = (  # printed with the diagnostics
     "row of your log. The curve, the diagnostics and stored contexts are functions of the log: do "
     "not publish them as private."
 )
-WHICH_PERSON_IS = (  # the same if people come back
+WHICH_PERSON_IS = (  # printed with the diagnostics if people come back
     "People are simulated: their tastes are drawn anew from a population that was fitted to the "
     "log, their features are those of people of the log. A certificate protects one simulated "
     "person in all her visits, never a person of your log: the population (which agents also get "
@@ -139,7 +139,7 @@ def read(
 
 
 def numbered(table: Any, name: str, n: int) -> Ints:
-    """Return each row's number of its entry in a column, (n,); 1 and "1" together are an error."""
+    """Return the number of each row's entry in a column, (n,); 1 beside "1" raises `InputError`."""
     entries = as_long(column(table, name), n, name)
     entries = entries.tolist() if hasattr(entries, "tolist") else entries
     if any(isinstance(entry, Real) for entry in entries):

@@ -162,9 +162,9 @@ def read_ratings(
     ====================================  =======================================================
 
     Raises:
-        InputError: the file cannot be read or is empty; a line has not 3 or 4 fields, no user or
-            item, or a rating outside [low, high]; a user rates an item twice; the scale is missing
-            or empty.
+        InputError: the file cannot be read or is empty; a line does not have 3 or 4 fields, has no
+            user or item, or a rating outside [low, high]; a user rates an item twice; the scale is
+            missing or empty.
     """
     path = text_of("path", path)
     lines = text_at(path, called="ratings from path={!r}").rstrip("\r\n").splitlines()

@@ -22,13 +22,13 @@ from dpbandit.specs import Prior
 LEAST_VISITS, LEAST_PEOPLE, PEOPLE_PER_COEFFICIENT = 5, 30, 3
 """Smallest median of rows per person; smallest number of people, and of people per coefficient"""
 FALSE_ALARM = 0.01
-"""Level of the test that people differ, an upper bound of its error if there are many people"""
+"""Level of the test that people differ, a bound of its false alarms if there are many people"""
 _HINT_P_VALUE = 0.2
 """p-value below which the error message says how many people would be enough for significance"""
 LEAST_SPREAD = 1e-6
 """Variance added to that of every coefficient, so that the population's law is not singular"""
 _MAX_LOG_SLOPE, _MAX_EXPONENT = 10.0, 50.0
-"""Largest logarithm of a price slope, as in `OwnLogitSpec`, and of its factor exp(G.b) or exp(v)"""
+"""Largest logarithm of a price slope, as in `OwnLogitSpec`, and of its common or personal part"""
 _NODES, _MODE_STEPS, _FIT_ROUNDS = 7, 25, 12  # nodes per axis; largest numbers of steps, rounds
 _STEP_TOLERANCE = 1e-3
 """Largest step of a fit's last round, in standard errors"""
@@ -96,7 +96,7 @@ class Offers(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """J quadrature nodes for the integral of each of N people's likelihoods over z."""
+    """Quadrature nodes, J for each of N people, of the integral over her standard normal z."""
 
     z: Floats
     """Values of z at the nodes, (N, J, 2)"""
@@ -110,7 +110,7 @@ def alike(_: Any, offers: Offers) -> Nodes:
 
 
 class Coefficients(NamedTuple):
-    """Coefficients (a, b, L) of the model in one vector; last the three entries of triangular L."""
+    """Coefficients of level (a) and log price slope (b), and covariance root (L), in one vector."""
 
     values: Floats
     k: int

@@ -2,7 +2,7 @@
 
 An adversary is called once per round with the actions, and returns the losses' data::
 
-    datum = adversary(action)                              (R, N) -> (R, *datum_shape)
+    datum = adversary(action)                              (R, dim) -> (R, *datum_shape)
 
   oblivious            draws blocks ahead and ignores actions;
   adaptive             uses the actions of earlier rounds, x_1..x_{t-1};
@@ -39,7 +39,7 @@ from dpbandit.losses.predictions import Hinge, Logistic, Prediction, Ramp
 from dpbandit.specs import ConvexSpec, Step
 
 Law: TypeAlias = Callable[[Floats], Floats]
-"""Function that draws data of n rounds, `(n, R, *datum_shape)`, given directions e_t (n, R, N)"""
+"""Function that draws data of n rounds, `(n, R, *datum_shape)`, given directions (n, R, dim)"""
 
 
 def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
@@ -61,7 +61,7 @@ def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
 
 
 def sphere(domain: Domain, normals: Floats) -> Floats:
-    """Map normals, overwritten, to uniform points (..., N) on the domain's unit sphere."""
+    """Map normals, overwritten, to uniform unit vectors (..., dim) in the domain's span."""
     normals /= norms(normals)
     return domain.embedded(normals)
 
@@ -84,7 +84,7 @@ class Mixture:
         self._normals = streams.normals("users", domain.affine_dim)
 
     def __call__(self, directions: Floats) -> Floats:
-        """Draw data of the next n rounds, given their directions (n, R, N)."""
+        """Draw data of the next n rounds, given their directions (n, R, dim)."""
         constant = directions.strides[0] == 0
         data: Floats = self._size * self._gap * (directions[:1] if constant else directions)
         if self._origin is not None:
@@ -110,10 +110,10 @@ def _costs(gap: float, uniforms: Draws, directions: Floats) -> Floats:
 
 
 class _Answers:
-    """Law of users with features v, uniform on the unit sphere, and noisy answers to <v, e_t>.
+    """Law of users with uniform unit features v, noisy answers to <v, e_t>, e_t the direction.
 
-    Labels (hinge, logistic) are the sign of <v, e_t>, flipped with probability (1 - gap) / 2;
-    other answers are bound (gap <v, e_t> + (1 - gap) w) with w uniform on [-1, 1].
+    Labels (hinge, logistic) are the sign of <v, e_t>, flipped with probability (1 - gap) / 2; other
+    answers are bound (gap <v, e_t> + (1 - gap) w) with w uniform on [-1, 1].
     """
 
     def __init__(self, loss: Prediction, streams: Streams, gap: float) -> None:
@@ -154,14 +154,14 @@ def _signs(gap: float, uniforms: Draws, directions: Floats) -> Floats:
 
 
 Adversary: TypeAlias = Callable[[Floats], Floats]
-"""Function that returns a round's data, `(R, *datum_shape)`, given its actions (R, N)"""
+"""Function that returns a round's data, `(R, *datum_shape)`, given its actions (R, dim)"""
 
 _VALUES_AHEAD = 1 << 15
 """Number of values drawn at once, for all replicas; changes speed, never values"""
 
 Course: TypeAlias = Callable[[int, int], Floats]
 """Function of (first, count) that returns directions of `count` rounds from round `first` on,
-unit vectors in the domain's span, (count, R, N)"""
+unit vectors in the domain's span, (count, R, dim)"""
 
 
 class Oblivious:
@@ -244,7 +244,7 @@ class OffsetGuesser:
 
 
 def constantly(direction: Floats) -> Course:
-    """Return a course with the same `direction`, (R, N), in every round."""
+    """Return a course with the same `direction`, (R, dim), in every round."""
     return partial(_constantly, direction)
 
 
@@ -263,7 +263,7 @@ class Switching:
         self._horizon = horizon
 
     def __call__(self, first: int, count: int) -> Floats:
-        """Return the directions of `count` rounds from round `first` on, (count, R, N)."""
+        """Return the directions of `count` rounds from round `first` on, (count, R, dim)."""
         segments = len(self._directions)
         segment = (first + rows(count)) * segments // self._horizon
         return self._directions[np.minimum(segment, segments - 1)]
@@ -283,7 +283,7 @@ class Drifting:
         self._pair, self._pace = (direction, other), 2 * np.pi * turns / horizon
 
     def __call__(self, first: int, count: int) -> Floats:
-        """Return the directions of `count` rounds from round `first` on, (count, R, N)."""
+        """Return the directions of `count` rounds from round `first` on, (count, R, dim)."""
         angle = (self._pace * (first + rows(count)))[:, None, None]
         return np.cos(angle) * self._pair[0] + np.sin(angle) * self._pair[1]
 
@@ -398,7 +398,7 @@ class ConvexProblem(ABC):
         return self._best
 
     def _points(self, action: Any) -> Floats:
-        """Return `action` as points (R, N); raise `InputError` unless all lie in the domain."""
+        """Return `action` as points (R, dim); raise `InputError` unless all lie in the domain."""
         try:
             plain = isinstance(action, np.ndarray) and action.dtype == np.float64
             x = action if plain else reals(action)

@@ -42,7 +42,7 @@ from dpbandit.specs.lists import MOST_ITEMS, Catalogue, ListSpec
 
 
 def best_value(model: ClickModel, attraction: Floats) -> Floats:
-    """Return the expected reward of the best list, (R,), given attraction probabilities (R, N).
+    """Return the expected reward of the best list, (R,), given attraction probabilities (R, items).
 
     The best list has the most attractive items, in the order of position weights.
     """
@@ -54,7 +54,7 @@ def best_value(model: ClickModel, attraction: Floats) -> Floats:
 
 
 def best_fixed_list(model: ClickModel, attraction: Floats) -> Ints:
-    """Find the best list (m,) for S equally likely types of users with attractions (S, N).
+    """Find the best list for equally likely users, by attraction probabilities (users, items).
 
     Position-based clicks are linear in attraction probabilities: the m items of the largest means
     are best. For other models items are added greedily: for a cascade, whose reward is submodular,
@@ -70,7 +70,7 @@ def best_fixed_list(model: ClickModel, attraction: Floats) -> Ints:
 
 
 def _greedy(weights: Floats, attraction: Floats) -> Ints:
-    """Return items (m,), each chosen to increase mean 1 - prod (1 - weight attraction) most."""
+    """Return items, chosen one by one to increase the mean of 1 - prod (1 - weight attraction)."""
     left, chosen = np.ones(len(attraction)), np.empty(len(weights), np.int64)
     free = np.ones(attraction.shape[1], np.bool_)
     for k, weight in enumerate(weights):
@@ -99,7 +99,7 @@ class ListDiagnostics:
         self._refilled = catalogue.refilled.copy()
 
     def see(self, lists: Ints, here: Bools) -> None:
-        """Record lists (R, m) of one round in replicas with a user, where `here` (R,) is True."""
+        """Record one round's lists (R, length) in replicas with a user, where `here` is True."""
         if self._catalogue.clock != self._clock:
             self._forget()
         self._seen[rows(len(lists))[here, None], lists[here]] = True

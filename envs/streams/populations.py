@@ -281,7 +281,7 @@ class Population(ABC):
 class Isotropic(Population):
     """Population for the squared loss, with risk and minimiser in closed form.
 
-    theta* is attenuation * theta_0, F(theta) - F(theta*) = `s |theta - theta*|_2^2`, s = E x_1^2.
+    theta* is attenuation * theta_0; the excess risk is `s |theta - theta*|_2^2` with s = E x_1^2.
     """
 
     def __init__(self, answers: LinearAnswers, truth: Floats) -> None:
@@ -302,8 +302,8 @@ class Isotropic(Population):
 class Averaged(Population):
     """Population whose risk is an average over the features of 16,384 public users.
 
-    The relative error of F - F(theta*) is about 1 %. Without outliers theta* = theta_0 exactly;
-    with outliers it is the minimiser over these public users, to a certified gap (`DataSum`).
+    The relative error of the excess risk is about 1 %. Without outliers theta* = theta_0 exactly;
+    with outliers it is the minimiser over these users, up to a certified gap (`DataSum`).
     """
 
     def __init__(self, answers: Scored, loss: Regression, truth: Floats) -> None:
@@ -351,7 +351,7 @@ class _PublicRisk:
 class Table(Population):
     """Empirical law of a table, whose rows are drawn with replacement as users.
 
-    theta* is the minimiser of the mean loss over the domain, to a certified gap.
+    theta* is the minimiser of the mean loss over the domain, up to a certified optimality gap.
     """
 
     def __init__(self, loss: Loss, rows: Floats, minimiser: Floats) -> None:
