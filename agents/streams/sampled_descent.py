@@ -138,7 +138,7 @@ class NoisySGD(Blocks):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     steps: Steps | Literal["auto", "paper"] | None = None
-    """steps of a block; "auto" is min(10 n, n^2) for n users, "paper" n^2; None is by calibration"""
+    """steps of a block; "auto" is min(10 n, n^2) for n users, "paper" n^2; None, by calibration"""
     scale: Positive = 1.0
     """factor of the step size"""
     beyond_validity: bool = False
