@@ -31,7 +31,7 @@ from dpbandit.specs import (
 
 Contexts: TypeAlias = Literal["observation", "none"]
 
-_MAX_FEATURES = 10_000  # many agents keep a matrix of d x d numbers
+_MAX_FEATURES = 10_000  # largest dim; many agents keep a matrix of dim x dim numbers
 _FLAT_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
@@ -115,7 +115,7 @@ class Bridge:
         )
 
     def bounds(self, replicas: int = 1) -> Bounds:
-        """Make a new counter of data beyond the bounds, for R copies of the environment."""
+        """Make a new counter of data beyond the bounds, for copies of the environment."""
         return Bounds(self.spec, replicas, self.spec.horizon, at_door=True)
 
     def context(self, observation: Any) -> Floats:
@@ -123,7 +123,7 @@ class Bridge:
         return self.clip(self.numbers(observation))
 
     def clip(self, numbers: Floats) -> Floats:
-        """Scale contexts (..., dim) beyond the bound to the bound."""
+        """Scale contexts (..., dim) whose norm exceeds the bound to the bound."""
         return clip_norm(numbers, self.spec.context_bound, self.spec.context_order)
 
     def numbers(self, observation: Any) -> Floats:
@@ -146,7 +146,7 @@ class Bridge:
         return flat
 
     def _in_order(self, observation: Any) -> Any:
-        """Put a row of pandas or polars in the order of the first one, by the names of entries."""
+        """Put a row of pandas or polars in the order of the first observation, by names."""
         names = columns_of(observation)
         if names is None and index_of(observation) is not None:
             names = list(observation.index)
@@ -195,7 +195,7 @@ class Bridge:
 
 
 def _contains(observation: Any, space: spaces.Space[Any]) -> bool:
-    """Return True if all parts but boxes lie in their spaces; boxes are clipped later."""
+    """Return True if all parts of an observation but boxes, clipped later, lie in their spaces."""
     if isinstance(space, spaces.Dict):
         return all(_contains(observation[name], part) for name, part in space.spaces.items())
     if isinstance(space, spaces.Tuple):
@@ -214,7 +214,7 @@ def _length(space: spaces.Space[Any]) -> int:
 
 
 def _max_ones(space: spaces.Space[Any]) -> int | None:
-    """Return the largest number of 1s among 0s in a flat observation; None if it has a Box."""
+    """Return the largest number of 1s in a one-hot observation; None if the space has a `Box`."""
     parts = _parts(space) or []
     if any(isinstance(part, spaces.Box) for part in parts):
         return None
@@ -222,7 +222,7 @@ def _max_ones(space: spaces.Space[Any]) -> int | None:
 
 
 def _parts(space: spaces.Space[Any]) -> list[spaces.Space[Any]] | None:
-    """Return the boxes and discrete spaces that a space is made of; None if there are others."""
+    """Return the flat spaces that a space is made of; None if there are others."""
     if isinstance(space, _FLAT_SPACES):
         return [space]
     if not isinstance(space, spaces.Dict | spaces.Tuple):

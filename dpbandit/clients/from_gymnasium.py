@@ -30,9 +30,9 @@ from dpbandit.specs import (
 
 Oracle: TypeAlias = Callable[[Any], Any] | str
 
-_INFO_PREFIX = "info:"
+_INFO_PREFIX = "info:"  # begins the names of values that are read from info
 _MEAN_TOLERANCE = 1e-6
-"""Largest distance of means and regrets to their range, as a share of the range of rewards."""
+"""Largest distance of means and regrets to their range, as a share of the width of rewards."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class FromGymnasium:
     `oracle` is a function of the (wrapped) environment, called before the user is served, or
     `"info:KEY"`, read from the info that comes with her reward; `regret` is `"info:KEY"`.
     The best fixed arm, a baseline in every comparison, is exact if means are known. Otherwise it is
-    an estimate: the arm with the best average reward while the first agent played. If actions
-    change later users, regret is measured against the best arm of the moment, given the actions so
-    far, not against the best plan.
+    an estimate, the arm with the best average reward in the first agent's runs. If actions change
+    later users, regret is measured against the arm that is best for the current user, given the
+    actions so far, not against the best sequence of arms.
 
     Guarantee:
         As for `Player`, an agent's certificate holds only if no observation and no reward of one
@@ -235,7 +235,7 @@ class ForeignProblem:
         return self._context
 
     def _serve(self, r: int, arm: int) -> tuple[float, float, float, float]:
-        """Serve one user; return her reward, and the expected, the best reward and the regret."""
+        """Serve one user; return her reward, the expected and best mean reward, and the regret."""
         env, there = self._envs[r], self._bridge.mask((self._infos[r] or {}).get("action_mask"))
         # before `step`, which may change the means
         oracle: Any = self._means(self._oracle(env)) if callable(self._oracle) else None

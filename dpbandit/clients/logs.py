@@ -209,11 +209,11 @@ def read_observed(
 
 
 class _ObservedArms(NamedTuple):
-    """Contents of a table with arms, but for propensities."""
+    """Contents of a table with arms, except propensities."""
 
     table: Any
     arms: dict[str, Any]
-    """arguments of `Observed`"""
+    """arguments of `Observed` by name"""
     clipped: int
 
 
@@ -271,7 +271,7 @@ _AnyLog = TypeVar("_AnyLog", bound=Observed)
 
 
 def _with_clipped(log: _AnyLog, clipped: int) -> _AnyLog:
-    """Return the log with the contexts that ranges clipped counted as outside."""
+    """Return the log after counting contexts that were clipped to ranges as outside the bounds."""
     # after scaling, the log itself finds all contexts within their bound
     if clipped:
         log.outside = replace(log.outside, contexts=clipped)
@@ -279,7 +279,7 @@ def _with_clipped(log: _AnyLog, clipped: int) -> _AnyLog:
 
 
 def _priced(arms: Any, prices: Any, unit_cost: float | None) -> dict[str, Any]:
-    """Return the prices and the unit cost of a `PriceListSpec`; {} if arms are no prices."""
+    """Return the prices and the unit cost for a `PriceListSpec`; {} if arms are not prices."""
     if prices is None and unit_cost is None:
         return {}
     if prices is None or unit_cost is None or arms is not None:
@@ -456,9 +456,9 @@ def record(
 ) -> Logged | LoggedPrices | LoggedLists:
     """Record a log of uniform play on an environment, or of an agent that explores.
 
-    With an agent, every arm is drawn with probability `explore` / K, and the agent's choice with
-    1 - `explore` more; the agent learns from the arm drawn. The log is then `adaptive`, and holds
-    the `probabilities` of all arms.
+    With an agent, every arm is drawn with probability `explore` / K, and the arm that the agent
+    chose with 1 - `explore` more; the agent learns from the arm drawn. The log is then `adaptive`,
+    and holds the `probabilities` of all arms.
 
     Args:
         env: an id, or another form of an environment that `compare` takes.

@@ -37,6 +37,7 @@ from dpbandit.specs import (
 )
 from dpbandit.specs.premises import Premises
 
+# subject of the message of an error
 _OTHER_ACTIONS = "a loop that calls act twice for a user, or reports another action than chosen,"
 
 
@@ -63,9 +64,9 @@ class Player:
         env: environment whose two spaces are read, nothing else; actions have to be `Discrete`.
         horizon: number of users from whom the agent may learn, over all episodes.
         reward_range: (low, high), public bounds on every reward.
-        context_bound: public bound on the l_order norm of an observation; discrete observations
-            become one-hot vectors, whose bound is known (see `Bridge`).
-        context_order: order of the norm, 1, 2 or inf.
+        context_bound: public bound on the norm of an observation; discrete observations become
+            one-hot vectors, whose bound is known (see `Bridge`).
+        context_order: order of that norm, 1, 2 or inf.
         contexts: "observation", or "none" to play every user alike, with the constant context 1.
         most_outside: share of `horizon` users' contexts, and of their rewards, that may lie
             outside their bounds; the next one is refused. 1 allows all.
@@ -76,9 +77,9 @@ class Player:
 
     Guarantee:
         The certificate is for replacing one user, who has one `act` and one `update`; a second
-        `update` is refused. It covers this loop only, and only if public, not read off the data,
-        are: horizon, bounds, `config`, the users without an `update` and, with a `delay`, the order
-        of rewards; missing users and other orders shift everybody's place in a batch.
+        `update` is refused. It covers this loop only, and only if all of these are public, not read
+        off the data: horizon, bounds, `config`, the users without an `update` and, with a `delay`,
+        the order of rewards, since missing users and other orders shift users to other batches.
         Contexts and rewards are clipped to the bounds, and numbers that are not finite are replaced
         by a constant, before the agent sees them. `Player` stores only the counts `outside`; no
         certificate covers the counts, nor the fact that they ended the loop (with most_outside=1
@@ -157,8 +158,8 @@ class Player:
 
         Two players that continue one state would add the same noise to different users' data,
         which no certificate covers. The file holds exact sums of users' data and the noise to
-        come: guard the file as you guard the data. Its ticket, a hash, is in a folder of this user,
-        `$XDG_STATE_HOME/dpbandit/saved` (`~/.local/state` if the variable is not set).
+        come, so guard the file as you guard the data. Its hash, called its ticket, is stored in a
+        folder of this user, `$XDG_STATE_HOME/dpbandit/saved` (default `~/.local/state/...`).
         """
         self._check_goes_on()
         self._saved = from_shelf("clients", "save_player", "saved state")(self, path)
@@ -167,15 +168,15 @@ class Player:
     def load(
         cls, path: str | PathLike[str], config: AnyAgent, env: gym.Env[Any, Any], **arguments: Any
     ) -> Self:
-        """Load a saved player, bit for bit; arguments are those of a new one, without the seed.
+        """Load a player exactly as it was saved; arguments are those of `Player` without the seed.
 
-        A state is continued once: its ticket is deleted, and without a ticket neither the file nor
-        a copy of it is opened. So a file from elsewhere is never run as a program; to continue on
-        another machine, or as another user, move the ticket, too.
+        A state can be continued once: loading deletes the file's ticket (see `save`), and a file or
+        copy without a ticket is not opened. So a file from elsewhere is never run as a program; to
+        continue on another machine, or as another user, move the ticket, too.
 
         Raises:
-            InputError: as `Player`; a file that is no state, of another format, program, config or
-                environment, changed, loaded before, or without a ticket.
+            InputError: as `Player`; the file is no state, is one of another format, program, config
+                or environment, was changed or loaded before, or has no ticket.
         """
         player = cls(config, env, **arguments)
         from_shelf("clients", "restore_player", "saved state")(player, path)
@@ -225,8 +226,8 @@ class Player:
     def learned(self) -> Prior:
         """Prior for another study, made of all releases so far.
 
-        The prior still names the cost of this study's own prior for the people of its log; users
-        of this study are assumed not to come again.
+        If this study began with a prior from a log, the new prior still names the privacy cost for
+        the people of that log. Users of this study are assumed not to take part in the next one.
 
         Raises `InputError` for an agent that takes no prior.
         """

@@ -1,4 +1,4 @@
-"""Scalar policies as agents for `compare`, such as those of mabwiser and river.
+"""Policies that serve one user at a time, as those of mabwiser and river, for `compare`.
 
 Logs become histories for river's `bandit.evaluate_offline`. Nothing here imports river: policies
 are arguments, and a history is a list of plain tuples.
@@ -40,7 +40,7 @@ from dpbandit.specs.lists import ListSpec
 
 
 class Wrapped:
-    """Adapter of a policy whose methods have other names; replicas must not share `inner`."""
+    """Adapter of `inner`, a policy whose methods have other names; each replica has its own."""
 
     inner: Any
 
@@ -265,10 +265,10 @@ class RiverRanking(Lists):
 
         RiverRanking(lambda seed: linear_model.LogisticRegression())
 
-    The model predicts a user's click on an item from the features (1, u * v) / sqrt(2), and learns
-    from every item that was looked at; lists are the m items with the best predictions. A model has
-    no measure of its uncertainty: with probability `explore` a list is random. Slow by design: one
-    Python call for each replica, round and item.
+    The model predicts a user's click on an item from the features (1, u * v) / sqrt(2), with u the
+    user's context and v the item's vector, and learns from every item that was looked at. Lists are
+    the items with the best predictions; models do not say how uncertain they are, so a list is
+    random with probability `explore`. Slow by design: one Python call per replica, round and item.
 
     Guarantee:
         None: the memory of foreign code is not known, so it claims nothing (epsilon infinity).

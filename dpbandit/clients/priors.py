@@ -28,12 +28,12 @@ def prior_from(
 ) -> Prior:
     """Make the prior of an agent, such as `FADE(prior=...)`, from the rounds of a log.
 
-    1. Sum x x' and r x over the log, for each arm if arms have separate parameters. x is the
-       direction of the context if arms have, else (1, row) of slates or `demand_rows` of prices; r
-       is the reward, or sale, on a scale from -1 to 1. With `protect`, add Gaussian noise once.
-    2. If arms have separate parameters: ridge regression. Else one Newton step of a logistic
-       model, from the mean reward where rows hold a constant, from 1/2 for prices.
-    3. The covariance is that of rewards of the largest possible variance, and of the noise.
+    1. Sum x x' and r x over the log, for each arm if arms have separate parameters. x is then the
+       context at norm 1, otherwise (1, row) of slates or `demand_rows` of prices; r is the reward,
+       or sale, on a scale from -1 to 1. With `protect`, add Gaussian noise once.
+    2. If arms have separate parameters, fit a ridge regression. Otherwise do one Newton step of a
+       logistic model, from the mean reward for slates, from 1/2 for prices.
+    3. The covariance allows for rewards of the largest possible variance, and for the noise.
 
     An agent widens the prior if its own users contradict the prior (`PublicPrior`).
 
@@ -124,7 +124,7 @@ def prior_from(
 
 
 def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
-    """Return rows x (n, d), or (n, K, D) for a shared parameter, arms (n,) and scaled rewards."""
+    """Return features (n, d), or (n, K, D) of a shared parameter, arms (n,) and scaled rewards."""
     spec: Any = log.spec
     if spec.priced:
         sold = (log.reward / spec.margins[log.action]).clip(0, 1)
@@ -138,7 +138,7 @@ def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
 
 
 def _inverse(matrix: Floats, noise: float) -> Floats:
-    """Invert a noisy Gram matrix plus a ridge that covers its noise, of stddev `noise`."""
+    """Invert a noisy Gram matrix plus a ridge that exceeds its noise, of stddev `noise`."""
     D = len(matrix)
     spread = 2 * sqrt(D) * noise  # spectral norm of the noise
     eigenvalues, U = np.linalg.eigh(matrix)
@@ -157,7 +157,7 @@ def _linear(gram: Floats, moment: Floats, in_gram: float, in_moment: float) -> t
 def _logistic(
     gram: Floats, moment: Floats, n: int, in_gram: float, in_moment: float, constant: bool
 ) -> tuple[Any, Any]:
-    """Return mean and covariance of a logistic model's parameter; a `constant` stands first."""
+    """Return mean and covariance of a logistic parameter; a `constant` is its first feature."""
     r = float(np.clip(moment[0] / n, -_MAX_MEAN_REWARD, _MAX_MEAN_REWARD)) if constant else 0.0
     slope = (1 - r**2) / 4
     start = np.zeros(len(moment))

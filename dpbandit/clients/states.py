@@ -29,7 +29,7 @@ from dpbandit.clients.player import Player
 _FILE_KIND, _FORMAT_VERSION = "dpbandit state", 5
 _EQUAL_FIELDS = {"config": "config", "spec": "environment, bounds and horizon"}
 """Fields in which a saved player and the new one must agree, each in words for messages."""
-_STATE_NAMES = (
+_STATE_NAMES = (  # attributes of a player that are saved
     *_EQUAL_FIELDS,
     "_agent",
     "_call_log",
@@ -47,7 +47,7 @@ def save_player(player: Player, path: str | PathLike[str]) -> str:
 
 
 def restore_player(player: Player, path: str | PathLike[str]) -> None:
-    """Set a new player to a saved state, see `Player.load`; delete the ticket."""
+    """Set a new player to a saved state, see `Player.load`; delete the file's ticket."""
     state, ticket = _read(path)
     for name, what in _EQUAL_FIELDS.items():
         there, here = state[name], getattr(player, name)
@@ -75,7 +75,7 @@ def _ticket(name: str) -> Path:
 
 
 def _write(path: str | PathLike[str], state: dict[str, Any]) -> str:
-    """Write a line of facts and the pickle of `state`; return the path as text."""
+    """Write a line of metadata and the pickle of `state`, and a ticket; return the path as text."""
     where, name = text_of("path", path), secrets.token_hex(16)
     facts = {"what": _FILE_KIND, "format": _FORMAT_VERSION, "program": _program(), "ticket": name}
     try:
