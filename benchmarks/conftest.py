@@ -1,4 +1,4 @@
-"""Fixtures that time code against a floor; ratios are printed and saved as JSON."""
+"""Fixtures that time code relative to a lower bound ("floor"); print and save the ratios."""
 
 import time
 
@@ -10,14 +10,14 @@ _lines = []
 
 
 def pytest_configure(config):
-    """Play few rounds if nothing is timed, to check that everything runs."""
+    """Reduce rounds and replicas if nothing is timed, to check only that everything runs."""
     if config.getoption("benchmark_disable"):
         episodes.ROUNDS, episodes.REPLICAS = 20, 2
 
 
 @pytest.fixture
 def against_floor(benchmark):
-    """Time `work(make())`, in turn with the floor, and report the ratio."""
+    """Time `work(make())`, alternating with the floor, and report the ratio of the two."""
 
     def measure(label, make, work, floor, *, made_in=None):
         floors, seconds = [], []

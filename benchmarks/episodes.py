@@ -1,8 +1,8 @@
-"""Episodes to time: a problem for every agent, its recorded users, and a floor under its time.
+"""Episodes to time: a problem for every agent, recorded users, and a lower bound on its time.
 
-The floor is the time of any program that draws the same random numbers and computes one product a
-round: the scores of all arms, products or items from a context, or the context with itself if there
-are none. Draws are repeated row by row, a row for each replica, as in `Streams`.
+The lower bound ("floor") is the time of a program that only draws the same random numbers and
+computes one product per round: the scores of all arms, products or items for a context, or the
+context with itself if there are none. Draws are repeated replica by replica, as in `Streams`.
 """
 
 import time
@@ -19,7 +19,7 @@ from dpbandit.specs import AgentConfig, Problem, Spec
 from tests.harness import fitting
 
 ROUNDS, REPLICAS = 1000, 50
-"""Size of an episode; smaller if nothing is timed, see `conftest.py`."""
+"""Numbers of rounds and replicas of an episode; `conftest.py` reduces them if nothing is timed."""
 PROBLEMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("GLMBandit", {}),
     ("GLMBandit", {"shared": True}),
@@ -38,19 +38,19 @@ PROBLEMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("StreamingRegression", {"p": 1, "radius": 1.0}),
     ("Experts", {"n_actions": 256}),
 )
-"""Problems, at least one of each kind. An agent is timed on the first that it fits: five dimensions
-and five arms, 256 experts, unless the arguments differ."""
+"""Environments with arguments, at least one of each kind; an agent is timed on the first that it
+fits. The default sizes are five dimensions and five arms."""
 
 
 class Episode(NamedTuple):
-    """Recorded contexts and feedback of an agent, round by round."""
+    """Recorded contexts and feedback of one agent on one problem, a list over rounds each."""
 
     contexts: list[Any]
     feedback: list[Any]
 
 
 def usual_problem(agent: Any) -> tuple[AgentConfig, str, dict[str, Any]]:
-    """Return the first problem that the agent fits, and the settings with which it does."""
+    """Return a config of the agent that fits a problem, and the first such problem."""
     config, spec = fitting(agent, _specs())
     return config, *PROBLEMS[_specs().index(spec)]
 
@@ -69,7 +69,7 @@ def streams() -> Streams:
 
 
 def tape(made: Problem, config: AgentConfig) -> Episode:
-    """Record an agent's episode; an agent made from the same streams repeats its actions."""
+    """Play and record an episode; an agent made from the same streams repeats the actions."""
     root, episode = streams(), Episode([], [])
     made.reset(root.child("environment"))
     agent = config.make(made.spec, root.child("agent"))
@@ -84,13 +84,13 @@ def tape(made: Problem, config: AgentConfig) -> Episode:
 
 
 def listen(agent: Any, episode: Episode) -> None:
-    """Play a recorded episode with the agent alone."""
+    """Let the agent act and learn on a recorded episode, without an environment."""
     for context, feedback in zip(*episode, strict=True):
         agent.update(context, agent.act(context), feedback)
 
 
 def serve(made: Problem, action: Any) -> None:
-    """Play all rounds of the environment alone."""
+    """Play all rounds of the environment with a constant action, without an agent."""
     for _ in range(ROUNDS):
         made.context()
         made.step(action)
@@ -101,7 +101,7 @@ def any_action(spec: Spec) -> Any:
 
 
 def floor_of(work: Callable[[], Any], spec: Spec) -> Callable[[], float]:
-    """Return a function that measures the floor under `work`, in CPU-seconds."""
+    """Return a function that measures the lower bound on the time of `work`, in CPU-seconds."""
     with recorded_draws() as drawn:
         work()
 
@@ -121,11 +121,11 @@ def floor_of(work: Callable[[], Any], spec: Spec) -> Callable[[], float]:
 
 
 _Drawn: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any], int]
-"""Law, parameters, settings, and number of draws."""
+"""Call of a generator: method, positional and keyword arguments, and number of calls."""
 
 
 class _RecordedGenerator:
-    """A generator that records its draws."""
+    """Random generator that appends each call of its methods to a list."""
 
     def __init__(self, generator: np.random.Generator, drawn: list[_Drawn]) -> None:
         self._generator, self._drawn = generator, drawn
@@ -142,7 +142,7 @@ class _RecordedGenerator:
 
 @contextmanager
 def recorded_draws() -> Iterator[list[_Drawn]]:
-    """Record all random numbers drawn within, from blocks and from new generators."""
+    """Context manager that records draws in its body, from drawn-ahead blocks or new generators."""
     drawn: list[_Drawn] = []
     fill, generators = Draws.fill, Streams.generators
 

@@ -3,9 +3,9 @@
     python benchmarks/summary.py [--agents] [CHECKOUT ...]
     python benchmarks/summary.py --out FOLDER      cost.csv alone: times of a round of some agents
 
-Times are CPU-seconds of a separate process with BLAS on one thread, the least of several turns, in
-which the revisions alternate; the default is this checkout alone. With `--agents` every agent is
-timed, too, as by `test_floors.py`. "-" marks what a revision does not have.
+Times are CPU-seconds of a separate process with BLAS on one thread, the least of several
+repetitions, in which revisions alternate; by default only this checkout is timed. With `--agents`
+every agent is timed, too, as by `test_floors.py`. "-" marks what a revision does not have.
 """
 
 import argparse
@@ -30,12 +30,12 @@ TARGETS = {
     "local-md": 4,
     "lasso-bandit": 3,
 }
-"""Target of each agent, in microseconds per replica and round"""
+"""Agent -> target of its time, in microseconds per replica and round"""
 TIMED_AGENTS = (
     *(("linucb", "GLMBandit"), ("dp-ucb", "GLMBandit"), ("fade", "GLMBandit")),
     *(("dp-ucb", "OJPricing"), ("fade", "OJPricing"), ("allocation-ts", "Arms")),
 )
-"""Agents whose time `--out` writes into cost.csv"""
+"""Pairs (agent, environment) whose times `--out` writes into cost.csv"""
 COMMAND = """
 import sys
 sys.argv = ["dpbandit", *%r]
@@ -74,7 +74,7 @@ print(sum(file.stat().st_size for file in Path("swept").rglob("*.*") if file.is_
 
 
 def rows():
-    """Yield names of numbers, the code that prints them or is timed, and its number of turns."""
+    """Yield (names of numbers, code that prints them or is timed, number of repetitions)."""
     start = {
         "import numpy, gymnasium": "import numpy, gymnasium",
         "import dpbandit": "import dpbandit",
@@ -101,7 +101,7 @@ def rows():
 
 
 def measured(checkout, names, code):
-    """Return the numbers that code prints, else its CPU-seconds; None if it fails."""
+    """Run code; return the numbers it prints, or else its CPU-seconds; None if it fails."""
     environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     environment["PYTHONPATH"] = str(checkout)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +117,7 @@ def measured(checkout, names, code):
 
 
 def of_agents(checkout):
-    """Return microseconds per replica and round, and the ratio to the floor, by agent."""
+    """Return by agent microseconds per replica and round, and their ratio to the lower bound."""
     files = [
         f for n in ("floors", "every_agent") if (f := checkout / f"benchmarks/test_{n}.py").exists()
     ]
@@ -146,7 +146,7 @@ def of_agents(checkout):
 
 
 def costs(folder):
-    """Write the cost of a replica's round in microseconds, and of 10^12 rounds in core-days."""
+    """Write cost.csv: microseconds per replica and round, and core-days for 10^12 such rounds."""
     lines = ["agent,problem,microseconds,core_days"]
     for agent, problem in TIMED_AGENTS:
         code = PLAY % (problem, agent)

@@ -1,4 +1,4 @@
-"""Time every agent and every environment alone, beside a floor."""
+"""Time every agent and every environment alone, relative to a lower bound on its time."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from tests.envs.contextual.ratings_files import ARGUMENTS
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_agent(against_floor, name):
-    """Time acting and learning, without the environment and the loop."""
+    """Time the acting and learning of an agent, without environment and loop."""
     config, environment, arguments = usual_problem(AGENTS[name])
     made = problem(environment, **arguments)
     episode = tape(made, config)
@@ -34,7 +34,7 @@ def test_agent(against_floor, name):
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_environment(against_floor, name):
-    """Time contexts and steps for one fixed action."""
+    """Time the contexts and steps of an environment for a constant action."""
     arguments = ARGUMENTS.get(name, {})
     spec = problem(name, **arguments).spec
     action = any_action(spec)

@@ -1,9 +1,9 @@
 """Limits on cost: linear in rounds and in replicas, a million rows in seconds.
 
 The exponent is fitted, log-log by least squares, to CPU-seconds of `compare`'s loop over two
-decades; each size counts with the least of three runs, in turn. Sizes begin where costs of a call
-no longer matter: at 2,000 rounds, or as many replicas as run together. Costs of a replica, such as
-its random streams, are included.
+decades; for each size the least of three runs counts, in which sizes alternate. Sizes begin where
+fixed costs of a call no longer matter: at 2,000 rounds, or as many replicas as run together. Costs
+of a replica, such as its random streams, are included.
 """
 
 import time
@@ -19,18 +19,18 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import ContextualSpec
 
-DECADES = (1, 3, 10, 32, 100)
+DECADES = (1, 3, 10, 32, 100)  # sizes, as multiples of the smallest
 LOOPS = {
     "LinUCB": (LinUCB(), "dpbandit/GLMBandit-v0", {"dim": 50, "n_actions": 2}, 30),
     "DPUCB": (DPUCB(refresh_every=10), "dpbandit/GLMBandit-v0", {"dim": 50, "n_actions": 2}, 15),
     "DPFTRL": (DPFTRL(), "dpbandit/OnlineConvex-v0", {"dim": 64}, 60),
     "Hedge": (Hedge(), "dpbandit/Experts-v0", {"n_actions": 4096}, 10),
 }
-"""Name -> agent, environment, its arguments for replicas, and rounds."""
+"""Name -> agent, environment, and arguments and rounds of the test with many replicas."""
 
 
 def cpu_seconds(config, environment, arguments, *, rounds, replicas):
-    """Return CPU-seconds of `compare`'s loop, in chunks of replicas that fit the cache."""
+    """Play replicas in chunks that fit the cache, without writing files; return CPU-seconds."""
     make = problem_maker(environment)
     at_once, marks = replicas_at_once(make(**arguments, horizon=rounds).spec), log_marks(rounds)
     start = time.process_time()
@@ -41,7 +41,7 @@ def cpu_seconds(config, environment, arguments, *, rounds, replicas):
 
 
 def exponent(benchmark, cost, sizes):
-    """Return the exponent of the power law fitted to the costs of the sizes."""
+    """Measure the costs of all sizes three times; return the exponent of the fitted power law."""
     least = np.full(len(sizes), np.inf)
 
     def all_sizes():
@@ -83,7 +83,7 @@ ROWS, ARMS = 10**6, 10
 
 @pytest.mark.parametrize("intervals", ["t", "betting"])
 def test_a_million_rows(benchmark, intervals):
-    """Estimate by ips, snips and dr with cross-fitted regressions on five features for ten arms."""
+    """Estimate a value from a million rows by ips, snips and dr; five features, ten arms."""
     rng = np.random.default_rng(0)
     log = Logged(
         spec=ContextualSpec(n_actions=ARMS, dim=5, horizon=ROWS, reward_low=0.0),

@@ -2,8 +2,8 @@
 
     pytest benchmarks -n 0 --benchmark-columns=min,median,rounds
 
-Absolute times depend on the machine; the asserted ratios held on a noisy two-core one. Each figure
-is the least of several runs of either side, in turn.
+Absolute times depend on the machine; the asserted ratios held on a noisy two-core one. Each number
+is the least of several runs, in which the two programs alternate.
 """
 
 import time
@@ -25,7 +25,7 @@ T = 10_000
 
 
 def plain_linucb(K, d, alpha=0.5, seed=0):
-    """Run one replica of disjoint LinUCB as a careful student writes it; log regret every round."""
+    """Run one replica of disjoint LinUCB in a plain, careful NumPy loop; log regret every round."""
     rng = np.random.default_rng(seed)
     theta = rng.standard_normal((K, d))
     theta /= np.linalg.norm(theta, axis=1, keepdims=True)
@@ -47,7 +47,7 @@ def plain_linucb(K, d, alpha=0.5, seed=0):
 
 
 def batched_linucb(K, d, R):
-    """Run LinUCB in the loop of `compare`: environment, agent and regret logging."""
+    """Run replicas of LinUCB in the loop of `compare`, with environment and logging of regret."""
     problem = problem_maker("dpbandit/GLMBandit-v0")(n_actions=K, dim=d, horizon=T)
     seeds = [(0, r) for r in range(R)]
     agent = LinUCB(alpha=0.5, reward_noise=0.5)
@@ -65,7 +65,7 @@ def cpu_seconds(work):
     [(50, 2, 20, 3.5), (20, 10, 20, 5.0), (5, 5, 100, 14.0), (50, 2, 1, 0.35)],
 )
 def test_linucb_against_a_plain_loop(benchmark, d, K, R, least):
-    """Compare replica-rounds per CPU-second with those of the plain loop."""
+    """Compare rounds of all replicas per CPU-second with those of the plain loop."""
     ours, plain = [], []
 
     def timed_pair():
@@ -81,7 +81,7 @@ def test_linucb_against_a_plain_loop(benchmark, d, K, R, least):
 
 @pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_private_sums_against_drawing_their_noise(benchmark, kind):
-    """Compare a release, 100 replicas x 65 coordinates, with drawing its normals alone."""
+    """Compare the noise of a private sum, 100 replicas x 65 coordinates, with normals alone."""
     R, d, n = 100, 65, 2000
     x, whole, floor = np.zeros((R, d)), [], []
 

@@ -1,8 +1,8 @@
 """Build backend: setuptools, with editable installs that type checkers and editors can follow.
 
-The strict mode of setuptools puts a tree of links, one for each file, on the path; new files are
+The strict mode of setuptools puts a tree of links on the path, one for each file; new files are
 missing from it. This backend links folders: only a new module in dpbandit/ itself needs another
-`pip install -e`. Where links cannot be made, as on some Windows machines, the tree stays as it is.
+`pip install -e`. If links cannot be made, as on some Windows machines, setuptools' tree is used.
 """
 
 from contextlib import suppress
@@ -18,7 +18,7 @@ from setuptools.build_meta import *  # noqa: F403
 def build_editable(
     wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None
 ) -> str:
-    """Build an editable wheel (hook of PEP 660) and link its folders."""
+    """Build an editable wheel (a hook of PEP 660), and link its folders in place of its files."""
     strict = {**(config_settings or {}), "editable_mode": "strict"}
     wheel = build_meta.build_editable(wheel_directory, strict, metadata_directory)
     with ZipFile(Path(wheel_directory, wheel)) as file, suppress(OSError):

@@ -33,7 +33,7 @@ from dpbandit.lazy import catalogue  # noqa: E402
 from dpbandit.running.answers import by_score, score, starting  # noqa: E402
 
 LINE_WIDTH = 100
-"""Most letters of a line of code."""
+"""Largest number of letters in a line of code."""
 PAGE = ROOT / "docs" / "catalogue.md"
 HEAD = """# Catalogue
 
@@ -46,7 +46,7 @@ the private agents that fit a problem, `dpbandit agents fade` shows the settings
 `dpbandit envs OJPricing` the arguments of an environment.
 """
 LOW_SCORE = 0.5
-"""Score below which an agent is listed under LOW_SCORE_HEAD."""
+"""Mean score on the suite below which an agent is listed under `LOW_SCORE_HEAD`."""
 LOW_SCORE_HEAD = """
 More, with a score below 50:
 """
@@ -63,7 +63,7 @@ ENVIRONMENTS_HEAD = """
 
 
 def tables() -> dict[Path, str]:
-    """Return both tables, with last columns from the classes."""
+    """Return path -> text of both tables; the last columns are first lines of docstrings."""
     return {
         ROOT / "agents" / "catalogue.csv": _written(agents, "config"),
         ROOT / "envs" / "catalogue.csv": _written(envs, "name"),
@@ -71,7 +71,7 @@ def tables() -> dict[Path, str]:
 
 
 def faces() -> dict[Path, str]:
-    """Return the stubs of both packages: an import of every class, and tables of agents."""
+    """Return path -> text of both packages' stubs: imports of all classes, types of tables."""
     some = [(one.file, one.config) for one in (*entries(), *wrappers())]
     some += [("catalogue", "Kinds")]
     worlds = [(one["file"], one["name"]) for one in catalogue(envs.__name__)]
@@ -84,7 +84,7 @@ def faces() -> dict[Path, str]:
 
 
 def _imports(folder: str, some: Iterable[tuple[str, str]]) -> str:
-    """Return import statements as ruff would sort them."""
+    """Return import statements for (file, class) pairs of a folder, sorted as by ruff."""
     lines, homes = [], dict[str, set[str]]()
     for file, name in some:
         homes.setdefault(f"dpbandit.{folder}.{file}", set()).add(name)

@@ -2,8 +2,8 @@
 
     python tools/findings.py
 
-There are two kinds: agents one below the other, or lines over epsilon or another size, beside
-horizontal lines of agents that do not depend on it. Error bars are two standard errors.
+There are two kinds: dots of agents one below the other, or lines against epsilon or another size,
+with horizontal lines for agents that do not depend on it. Error bars are two standard errors.
 """
 
 import sys
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 FOLDER = ROOT / "docs" / "findings"
-_UCB = "shariff-sheffet-ucb:calibration=paper"
-_TREES = "wdp-cocop:window=256:noise=gamma:calibration=paper"
+_UCB = "shariff-sheffet-ucb:calibration=paper"  # id of an agent
+_TREES = "wdp-cocop:window=256:noise=gamma:calibration=paper"  # id of an agent
 _SIZE = (3.0, 1.875)
-"""Width and height in inches; 480 x 300 dots"""
-_POINTS = 6.5
-_SMALL_STYLE: dict[Any, Any] = {
+"""Width and height of a figure in inches, which are 480 x 300 dots"""
+_POINTS = 6.5  # font size of labels, in points
+_SMALL_STYLE: dict[Any, Any] = {  # matplotlib settings for small figures
     **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), _POINTS),
     **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), _POINTS - 0.5),
     **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
@@ -54,15 +54,15 @@ _SMALL_STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the store, and the column to read."""
+    """A row of docs/findings.csv, by its run and agent, and the column to read."""
 
     run: str
     agent: str
     value: str = "mean"
-    """Column; only means have errors"""
+    """Name of the column; only the column "mean" has errors"""
 
     def read(self, divisor: float = 1.0) -> tuple[float, float]:
-        """Return the number and its standard error, which is 0 for computed numbers."""
+        """Return the number and its standard error, which is 0 unless the number is a mean."""
         rows = _rows()
         (found,) = rows[(rows["run"] == self.run) & (rows["agent"] == self.agent)].to_dict(
             "records"
@@ -78,16 +78,16 @@ def _rows() -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A figure; `divisor` divides every number."""
+    """A figure of one finding; all its numbers are divided by `divisor`."""
 
     title: str
     axis: str
-    """Drawn quantity, with its unit"""
+    """Label of the drawn quantity, with its unit"""
     divisor: float = 1.0
     log: bool = True
 
     def draw(self) -> Figure:
-        """Return the figure, in the common style at a smaller size."""
+        """Return the figure; the style is set by the context `small`."""
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.subplots()
         self._fill(axes)
@@ -102,7 +102,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Dots(Picture):
-    """Agents one below the other; agents without privacy are in another colour."""
+    """A figure of dots, one agent below the other; non-private agents have another colour."""
 
     private: Mapping[str, Row]
     public: Mapping[str, Row] = field(default_factory=dict)
@@ -127,10 +127,10 @@ class Dots(Picture):
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(Picture):
-    """Agents over a size, and horizontal lines."""
+    """A figure of agents' lines against a size such as epsilon, with horizontal lines."""
 
     over: str
-    """Quantity of the horizontal axis, with its unit"""
+    """Label of the horizontal axis, with its unit"""
     places: Sequence[float]
     lines: Mapping[str, Sequence[Row]]
     levels: Mapping[str, Row] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class Lines(Picture):
 
 
 def _plain(axis: "Axis") -> None:
-    """Label a logarithmic axis with plain numbers."""
+    """Label a logarithmic axis with numbers that are not powers of 10."""
     log_ticks(axis)
     axis.set_major_formatter("{x:,g}")
     axis.set_minor_formatter("")
@@ -172,13 +172,13 @@ def _plain(axis: "Axis") -> None:
 
 @contextmanager
 def small() -> "Iterator[None]":
-    """Use the style of all figures, with a smaller font."""
+    """Context in which figures have the common style with a smaller font."""
     with figure_style():
         rcParams.update(_SMALL_STYLE)
         yield
 
 
-_EPSILONS = (0.1, 1.0, 10.0)
+_EPSILONS = (0.1, 1.0, 10.0)  # of figures against epsilon
 _NO_PRIVACY = {"without privacy": Row("juice", "fade:epsilon=inf")}
 PICTURES: Mapping[int, Picture] = {
     1: Lines(
@@ -307,7 +307,7 @@ PICTURES: Mapping[int, Picture] = {
 
 
 def main() -> None:
-    """Draw all figures."""
+    """Draw the figures of all findings into docs/findings/."""
     FOLDER.mkdir(exist_ok=True)
     for number, picture in PICTURES.items():
         with small():

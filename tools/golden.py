@@ -3,8 +3,8 @@
     python tools/golden.py > before.txt        # then change the code
     python tools/golden.py | diff before.txt -
 
-One line for each environment, agent and variant of its settings: 40 rounds, two replicas. An agent
-that does not fit has a line with the first words of its error, so that these are compared, too.
+It prints a line for each environment, agent and variant of its settings, for 40 rounds and two
+replicas. If an agent does not fit, the line has the first words of its error, compared as well.
 """
 
 import os
@@ -24,7 +24,7 @@ from dpbandit import ENVIRONMENTS, InputError, compare  # noqa: E402
 from dpbandit.agents import AGENTS  # noqa: E402
 from tests.harness import variants  # noqa: E402
 
-ARGUMENTS = {
+ARGUMENTS = {  # environment -> its arguments; None if it is left out
     "dpbandit/RatingsBandit-v0": None,  # it needs a file
     "dpbandit/RatingsLists-v0": None,
     "dpbandit/OnlineConvex-v0": {"loss": "linear"},
@@ -32,7 +32,7 @@ ARGUMENTS = {
 
 
 def main() -> None:
-    """Print the lines, in an order that does not depend on the location of modules."""
+    """Print the digests, in an order that does not depend on the files of the classes."""
     warnings.simplefilter("ignore")
     for env in sorted(ENVIRONMENTS):
         arguments = ARGUMENTS.get(env, {})

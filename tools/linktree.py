@@ -1,4 +1,4 @@
-"""The installed layout as a tree of links, for tools that read code and do not run it.
+"""Make the installed layout as a tree of links, for tools that read code and do not run it.
 
 The folders envs/, agents/ and experiments/ are imported as dpbandit.envs and so on, a mapping that
 type checkers and editors cannot follow. `pip install -e` makes such a tree (tools/backend.py); this
@@ -9,11 +9,11 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MAPPED = ("agents", "envs", "experiments")
+MAPPED = ("agents", "envs", "experiments")  # folders that are imported as parts of dpbandit
 
 
 def link(target: Path) -> None:
-    """Make `target` a folder of links to everything in dpbandit/, and to the mapped folders."""
+    """Make `target` a new folder of links to all that is in dpbandit/ and to `MAPPED` folders."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for source in sorted((ROOT / "dpbandit").iterdir()):

@@ -2,8 +2,8 @@
 
     python tools/lowest.py [arguments of pytest]
 
-The environment is new and temporary. The program stops at a lowest version that other dependencies
-make impossible: raise it in pyproject.toml, as any version with which the tests fail.
+The tests run in a new, temporary environment. The program stops if other dependencies exclude a
+lowest version: raise it in pyproject.toml, and likewise any version with which tests fail.
 """
 
 import os
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
 
 
 def direct() -> list[str]:
-    """Return the requirements of pyproject.toml, with all that `dev` names."""
+    """Return the requirements of pyproject.toml, including those of the extra `dev`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     lines = [*project["dependencies"], *extras["dev"]]

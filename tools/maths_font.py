@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 FONT = Path(__file__).resolve().parent.parent / "docs" / "_static" / "fonts" / "formulas.woff2"
-NAME = "Formulas"
-RANGES = (
+NAME = "Formulas"  # of the new font
+RANGES = (  # code points that the font has, first and last
     (0x20, 0x7E),  # Latin
     (0xB1, 0xB1),  # plus or minus
     (0xB7, 0xB7),  # a dot in the middle
@@ -38,12 +38,12 @@ RANGES = (
 
 
 def covers(letter: str) -> bool:
-    """Return True if the font has this letter."""
+    """Return True if the font on the pages has this letter."""
     return any(first <= ord(letter) <= last for first, last in RANGES)
 
 
 def cut(source: Path, target: Path) -> None:
-    """Write the letters of RANGES, with their sizes and the MATH table, as WOFF2."""
+    """Write the subset `RANGES` of a font, with metrics and the MATH table, as WOFF2."""
     from fontTools import subset
 
     options = subset.Options(flavor="woff2", hinting=False, layout_features=["*"], name_IDs=["*"])

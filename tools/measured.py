@@ -49,22 +49,23 @@ sys.path.insert(0, str(ROOT))
 
 from dpbandit.agents import AGENTS  # noqa: E402
 
-FOLDERS = ("docs", "experiments")
+FOLDERS = ("docs", "experiments")  # of pages and stores
 SUMMARY = ("agent", "horizon", "replicas", "mean", "se", "claimed_epsilon", "certified_epsilon")
-"""Columns that are copied from a summary; other files are copied whole, without times."""
+"""Columns copied from summary.csv to a store; of other files all columns but times are."""
 NOT_RUN = "not run: "
-"""Prefix of a line in place of a command, for numbers of other programs."""
+"""Beginning of a line that has no command, as another program measured the numbers."""
 BLOCK = re.compile(
     r"<!-- numbers: (?P<file>\S+) by (?P<by>.+?)(?: where (?P<where>.+?))?\n(?P<columns>.*?)-->\n"
     r"(?P<table>.*?)<!-- end of numbers -->",
     re.DOTALL,
 )
+# line of a store: name of a run, its command, and the file it writes, if not summary.csv
 _COMMAND = re.compile(r"(?m)^# (?P<run>[\w-]+): (?:(?P<file>\S+\.csv) of )?(?P<command>.+)$")
-_SEE_PAGE = re.compile(r"see ([\w./]+\.md)\s*")
+_SEE_PAGE = re.compile(r"see ([\w./]+\.md)\s*")  # page that shows this file
 
 
 def pages() -> list[Path]:
-    """Return the pages with checked numbers; the target of a page `see FILE` replaces it."""
+    """Return the pages whose numbers are checked; for a page `see FILE` that file."""
     found = [page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md"))]
     links = [_SEE_PAGE.fullmatch(page.read_text()) for page in found]
     found = [ROOT / see[1] if see else page for see, page in zip(links, found, strict=True)]
@@ -82,7 +83,7 @@ def _with_table(page: Path, block: re.Match[str]) -> str:
 
 
 def table(store: Path, block: re.Match[str]) -> str:
-    """Return the table that a comment describes, in Markdown."""
+    """Return the Markdown table of a store's rows that a comment `numbers:` describes."""
     rows = with_costs(pd.read_csv(store, comment="#"))
     if "problem" not in rows and "run" in rows:  # the name of its run, in words
         rows["problem"] = rows["run"].str.replace("-", " ")
@@ -110,9 +111,9 @@ def table(store: Path, block: re.Match[str]) -> str:
 def with_costs(rows: "pd.DataFrame") -> "pd.DataFrame":
     """Add columns that compare regret with the best agent without privacy, and with uniform play.
 
-    `times` is the ratio R / B to two digits, `ratio` and `ratio_se` the ratio with its standard
-    error. `saved` is (U - R) / (U - B): R the agent's regret, U that of uniform play, B that of the
-    best agent of its run without privacy.
+    With A the agent's regret, U that of uniform play and B that of the best non-private agent of
+    the same run, `times` is A / B to two digits, `ratio` and `ratio_se` are A / B and its standard
+    error, and `saved` is (U - A) / (U - B).
 
     >>> rows = {"run": "x", "agent": ["Uniform", "fade", "linucb", "BestFixed"]}
     >>> rows |= {"mean": [100.0, 40.0, 20.0, 10.0], "certified_epsilon": [0.0, 1.0, inf, inf]}
@@ -181,7 +182,7 @@ def _number(value: float) -> str:
 
 
 def measure(store: Path, names: str = "") -> None:
-    """Run the commands of a store, each once, and write their rows into it."""
+    """Run the commands of a store, each once, and write their results into it as rows."""
     everything = list(_COMMAND.finditer(store.read_text()))
     ours = [one for one in everything if not one["command"].startswith(NOT_RUN)]
     requested = names.split(",") if names else [one["run"] for one in ours]
@@ -232,7 +233,7 @@ def _row(command: str, record: dict[str, Any]) -> "pd.DataFrame":
 
 
 def main() -> None:
-    """Measure the stores that are named; without any write all tables."""
+    """Run the commands of the named stores; without a name, update the tables of all pages."""
     for name in sys.argv[1:]:
         store, _, names = name.partition(":")
         measure(Path(store), names)

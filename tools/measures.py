@@ -6,8 +6,8 @@ A line for each measure: its value, the limit, and the goal. The limits fall wit
 program fails where a value is above its limit. `make lint` runs it: it reads text and imports
 nothing of the project. Measures that need a run are in `tools/reading.py`.
 
-A maintainer reads the core; shelves stand beside it, and each can be deleted. The core imports no
-shelf: a shelf registers with the core whatever the core must know of it (`dpbandit/shelf.py`).
+The source has a core and optional parts, called shelves, each of which can be deleted. The core
+imports no shelf: a shelf registers with the core whatever it needs (`dpbandit/shelf.py`).
 """
 
 import ast
@@ -21,7 +21,7 @@ from statistics import median, quantiles
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("dpbandit", "agents", "envs", "experiments")
+PACKAGES = ("dpbandit", "agents", "envs", "experiments")  # folders of source
 CORE = (
     "dpbandit",
     *("agents/__init__.py", "agents/baselines.py", "agents/catalogue.py"),
@@ -36,7 +36,7 @@ CORE = (
     *("envs/arms", "envs/contextual", "envs/convex", "envs/experts", "envs/streams"),
     "experiments",
 )
-"""Folders and files of the core, except those listed in SHELVES; entries are only ever added."""
+"""Folders and files of the core, without parts that are listed in `SHELVES`."""
 SHELVES = {
     "sets": (
         *("agents/choice", "envs/choice", "dpbandit/auditing/buyers.py"),
@@ -102,11 +102,11 @@ SHELVES = {
     ),
     "tools": ("benchmarks", "conftest.py", "docs", "tools"),
 }
-"""Folders and files of each shelf."""
+"""Name of an optional part ("shelf") -> its folders and files."""
 
 
 class Measure(NamedTuple):
-    """A measure with its value, limit and goal."""
+    """A measure of the code with its value, its upper limit and its goal."""
 
     name: str
     now: float
@@ -153,7 +153,7 @@ def measures() -> list[Measure]:
 
 
 def shelf(file: Path) -> str | None:
-    """Return the shelf of a file, by the longest matching place; None in the core."""
+    """Return the optional part ("shelf") to which a file is assigned; None in the core."""
     name = file.relative_to(ROOT).as_posix()
     places: dict[str, str | None] = dict.fromkeys(CORE)
     places |= {place: shelf for shelf, places in SHELVES.items() for place in places}
@@ -164,7 +164,7 @@ def shelf(file: Path) -> str | None:
 
 
 def imports_of_shelves(core: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Yield (file of the core, `file:name`) for each name imported from a shelf."""
+    """Yield (file of the core, `file:name`) for each name imported from an optional part."""
     for file in core:
         for home, name in imported(file):
             if home != file and shelf(home) is not None:
@@ -173,7 +173,7 @@ def imports_of_shelves(core: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 
 def imported(file: Path) -> Iterator[tuple[Path, str]]:
-    """Yield files of the project that define what a file imports, lazily or not, with the names."""
+    """Yield (defining file, name) for each name of the project that a file imports anywhere."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom):
             named = [(str(node.module), alias.name) for alias in node.names]
@@ -188,7 +188,7 @@ def imported(file: Path) -> Iterator[tuple[Path, str]]:
 
 @cache
 def defined_in(module: str, name: str) -> Path | None:
-    """Return the file that defines a name of a module, also if a package re-exports it."""
+    """Return the file that defines `name`, if `module` or a package re-exports it; None outside."""
     top, *rest = module.split(".")
     if top not in PACKAGES:
         return None
@@ -206,7 +206,7 @@ def defined_in(module: str, name: str) -> Path | None:
 
 @cache
 def definitions(file: Path) -> frozenset[str]:
-    """Return the names that a file defines at its top level, without imports."""
+    """Return the names that a file defines at its top level, imported ones excepted."""
     found = set()
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -218,7 +218,7 @@ def definitions(file: Path) -> frozenset[str]:
 
 
 def tracked(pattern: str) -> list[Path]:
-    """Return the files of the repository that match a pattern, ignored files excluded."""
+    """Return the files of the repository that match a pattern and that git does not ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", pattern]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [ROOT / name for name in names.split("\0") if name and (ROOT / name).exists()]

@@ -1,4 +1,4 @@
-"""Mutation tests: faults are put into a copy of the source one at a time, and tests have to fail.
+"""Insert faults into a copy of the source, one at a time, and check that tests fail.
 
     python tools/mutants.py                   every fault of `mutants.toml`
     python tools/mutants.py choices streams   faults or groups with one of these words
@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = Path(__file__).with_suffix(".toml")
+TABLE = Path(__file__).with_suffix(".toml")  # of faults
 TIMEOUT = 900
-"""Timeout of tests; a fault that makes them run longer counts as noticed"""
+"""Seconds after which tests are stopped; a fault that slows them so much counts as noticed"""
 
 
 def main(words: list[str]) -> int:
-    """Try the faults of the table; return the exit code."""
+    """Try the faults of the table, or those with one of the words; return the exit code."""
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Path(folder)
@@ -50,7 +50,7 @@ def main(words: list[str]) -> int:
 
 
 def try_fault(copy: Path, where: str, old: str, new: str, tests: str) -> str:
-    """Return the result for one fault: killed, survived, or stale."""
+    """Replace `old` by `new` in a copy; return "killed" if tests fail, "survived" or "stale"."""
     holding = [(path, text) for path, text in sources(copy / where) if old in text]
     if len(holding) != 1 or holding[0][1].count(old) != 1:
         return "stale"
@@ -83,7 +83,7 @@ def run(copy: Path, tests: str) -> str:
 
 
 def copy_source(copy: Path) -> None:
-    """Copy every file that Git tracks or would track, with uncommitted changes."""
+    """Copy every file that Git does not ignore, with uncommitted changes, into a folder."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):

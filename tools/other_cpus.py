@@ -1,4 +1,4 @@
-"""Run the tests with the arithmetic of other processors, where sums have another order of terms::
+"""Run the tests with other processors' arithmetic, which adds terms in another order::
 
     python tools/other_cpus.py [arguments of pytest]
 
@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-KERNELS = ("Sandybridge", "Haswell", "SkylakeX", "Zen")
+KERNELS = ("Sandybridge", "Haswell", "SkylakeX", "Zen")  # of OpenBLAS
 PROBE = """
 import numpy, scipy.linalg, threadpoolctl
 a = numpy.random.default_rng(0).random((99, 99))
@@ -23,14 +23,14 @@ print(*{library["architecture"] for library in threadpoolctl.threadpool_info()})
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests once for each environment; return 1 if any failed."""
+    """Run the tests with each set of environment variables; return 1 if any failed."""
     failed = [variables for variables in environments() if not passes(variables, arguments)]
     print("failed under:", *failed or ["none"], sep="\n  ")
     return bool(failed)
 
 
 def environments() -> list[dict[str, str]]:
-    """Return the variables of each environment; print a line about every one left out."""
+    """Return sets of environment variables to test with; print those that are left out."""
     found = []
     if extensions := np.show_config(mode="dicts")["SIMD Extensions"].get("found"):
         found.append({"NPY_DISABLE_CPU_FEATURES": " ".join(extensions)})
@@ -50,14 +50,14 @@ def environments() -> list[dict[str, str]]:
 
 
 def architectures(variables: dict[str, str]) -> set[str]:
-    """Return the OpenBLAS kernels in use; empty if they stop at an unknown instruction."""
+    """Return the OpenBLAS kernels in use under these variables; empty if the CPU lacks them."""
     command = [sys.executable, "-c", PROBE]
     ran = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
     return set(ran.stdout.split()) if ran.returncode == 0 else set()
 
 
 def passes(variables: dict[str, str], arguments: list[str]) -> bool:
-    """Run the tests under these variables; return True if they pass."""
+    """Run the tests under these environment variables; return True if they pass."""
     print("==", variables, flush=True)
     command = [sys.executable, "-m", "pytest", "-q", *arguments]
     return subprocess.run(command, env=os.environ | variables).returncode == 0

@@ -4,9 +4,9 @@
     python tools/reading.py linucb fade  # the files of some agents
 
 Every agent is made and plays rounds of a fitting problem, with privacy if it has any. The program
-counts the lines that run, each once, and their files, except numbers, arrays and streams, which
-every file uses, and `tapes`, which stands in for an environment. Without names it fails where a
-median, or the number of functions that pass a setting on to the certificate, is above its limit.
+counts the lines that run, each once, and their files, except checks of inputs, arrays and streams,
+which every file uses, and `tapes`, which replaces an environment. Without names it fails if a
+median, or the number of functions that pass epsilon on to the certificate, is above its limit.
 """
 
 import sys
@@ -31,29 +31,29 @@ from dpbandit.testing.tapes import World, extreme_users  # noqa: E402
 from tests.harness import SPECS, fitting  # noqa: E402
 from tools.measures import Measure, table  # noqa: E402
 
-SOURCE_FOLDERS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))
-UNCOUNTED_FILES = {
+SOURCE_FOLDERS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))  # that are counted
+UNCOUNTED_FILES = {  # files that are not counted
     str(ROOT / "dpbandit" / "base" / f"{name}.py")
     for name in ("inputs", "arrays", "random_streams")
 } | {str(ROOT / "dpbandit" / "testing" / "tapes.py")}
-ROUNDS_PLAYED = 60
+ROUNDS_PLAYED = 60  # by each agent
 EPSILON = 0.7310585786
-"""A value that occurs nowhere else."""
-RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS_PLAYED, feedback="datum")
+"""Epsilon with a value that no other variable has, by which its path is traced."""
+RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS_PLAYED, feedback="datum")  # for data
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The lines and files that run for one agent."""
+    """Number of lines, and the files, that run when one agent is made and plays."""
 
     name: str
     files: frozenset[Path]
     lines: int
-    """Number of lines that run, each counted once"""
+    """number of lines that run, each counted once"""
 
     @property
     def agent_files(self) -> int:
-        """Number of files in agents/."""
+        """Number of files in agents/ that run."""
         return sum(file.is_relative_to(ROOT / "agents") for file in self.files)
 
 
@@ -86,7 +86,7 @@ def reading(name: str, rounds: int = ROUNDS_PLAYED) -> Reading:
 
 
 def has_epsilon(value: object) -> bool:
-    """Return True if an argument is EPSILON, or a string or tuple that contains EPSILON."""
+    """Return True if a value is `EPSILON`, or a string or tuple that contains it."""
     if isinstance(value, str):
         return str(EPSILON) in value
     if isinstance(value, tuple):
@@ -95,7 +95,7 @@ def has_epsilon(value: object) -> bool:
 
 
 def passed() -> int:
-    """Count the functions that receive EPSILON, from the words of a command to the certificate."""
+    """Count the functions that receive `EPSILON` while an agent given as text is certified."""
     receivers: set[CodeType] = set()
 
     def watch(frame: FrameType, event: str, argument: object) -> None:

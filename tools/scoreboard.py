@@ -44,13 +44,13 @@ README = ROOT / "README.md"
 PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
 SOURCE = "<!-- not measured: from dpbandit/running/answers.csv, held to it by tests/suite -->"
 MIN_PROBLEMS = 10
-"""Fewest problems of an agent that has a column of the figure"""
+"""Smallest number of problems of an agent that has a column in the figure"""
 MIN_REGRET = 1e-6
-"""Regret below this is a rounding error"""
+"""Regret below which it is only rounding, and printed as 0"""
 LONG_TAIL_RATIO = 3
 """Ratio of the 95 % quantile to the median above which the worst run is reported"""
 MAX_COLUMNS = 16
-"""Most agents in the figure"""
+"""Largest number of agents in the figure"""
 
 
 def answer_table() -> str:
@@ -87,7 +87,7 @@ KIND_EXAMPLES = {
     "prices for people": ("a price, for people who come back", "`ReturningPricing`"),
     "lists for people": ("a list, for people who come back", "`ReturningLists`"),
 }
-"""Kind of problem -> its decision, and problems to try; kinds of the core first"""
+"""Kind of problem -> the decision in words, and examples; optional parts of the code come last"""
 
 
 def start_table() -> str:
@@ -101,14 +101,14 @@ def start_table() -> str:
 
 
 def _linked(agent: str) -> str:
-    """Return an agent with a link to the page of the innermost one."""
+    """Return an agent's id in Markdown, with a link to the page of its algorithm."""
     pages = {one.id: one.page for one in entries()}
     page = next(pages[word] for word in agent.split(":") if word in pages)
     return f"[`{agent}`](docs/algorithms/{page}.md)"
 
 
 def zero(problem: str, agent: str) -> Answer:
-    """Return the result of an agent that does not learn."""
+    """Return the row of answers of a baseline, which does not learn."""
     return next(
         one for one in answers() if (one.problem, one.role, one.agent) == (problem, ZERO, agent)
     )
@@ -155,7 +155,7 @@ def users_table() -> str:
 
 
 def _users(one: UsersNeeded | None) -> str:
-    """Format both numbers of users, with "-" if the largest number played was too small."""
+    """Format the users needed for affordable privacy and to beat a fixed action; "-" if unknown."""
     if one is None:
         return ""
     return " / ".join(f"{n:,}" if n else "-" for n in (one.affordable, one.beats_fixed))
@@ -180,7 +180,7 @@ def agent_table() -> str:
 
 
 def _place(scores: Mapping[float, Mapping[str, float]], name: str) -> tuple[bool, float]:
-    """Return a sort key: private agents by their score at epsilon 1, then all others by theirs."""
+    """Return a key that sorts private agents by score at epsilon 1, then others by score."""
     private = name in scores[1.0]
     return not private, -scores[1.0 if private else inf][name]
 
@@ -190,14 +190,14 @@ def _agent(one: Answer) -> str:
 
 
 def _mean(one: Answer) -> str:
-    """Format regret with its standard error, and with the worst run if the tail is long."""
+    """Format mean regret with its standard error, and the worst replica if the tail is long."""
     text = with_error(one.mean, one.se)
     long = one.q95 > LONG_TAIL_RATIO * one.median and one.worst > MIN_REGRET
     return f"{text}, worst {one.worst:,.0f}" if long else text
 
 
 def with_error(value: float, error: float) -> str:
-    """Format a number with its standard error, to two digits of the error; 0 if tiny.
+    """Format a number with its standard error, to two digits of the error; 0 below `MIN_REGRET`.
 
     >>> with_error(1234.56, 12.3), with_error(1e-12, 1e-13)
     ('1,235 ± 12', '0')
@@ -209,13 +209,13 @@ def with_error(value: float, error: float) -> str:
 
 
 def _times(one: Answer) -> str:
-    """Format a ratio and its interval: 2.4 (2.0 to 2.8)."""
+    """Format a regret ratio and its 95 % interval: 2.4 (2.0 to 2.8)."""
     low, high = _digits(one.times_low), _digits(one.times_high)
     return f"{_digits(one.times)} ({low} to {high})"
 
 
 def _digits(times: float) -> str:
-    """Format a ratio with two digits below 10, and three above.
+    """Format a ratio with two significant digits below 10, and three or more above.
 
     >>> _digits(2.437), _digits(16.81), _digits(0.957)
     ('2.4', '16.8', '0.96')
@@ -229,7 +229,7 @@ def _score(one: Answer) -> str:
 
 
 def commands() -> str:
-    """Return the commands that play each row of README's table."""
+    """Return the commands that reproduce the rows of README's table, one for each problem."""
     lines = ["```text"]
     for name, one in problems().items():
         row = chosen()[name, 1.0]
@@ -249,15 +249,15 @@ def _word(value: object) -> str:
 
 
 def made() -> str:
-    """Return the seeds, versions and processor from the head of the table."""
+    """Return seeds, versions and processor, from the head of the table of answers."""
     lines = answer_file().read_text(encoding="utf-8").splitlines()
     return " ".join(line[2:] for line in lines if line[:1] == "#") + "\n"
 
 
 def win_rates() -> str:
-    """Return for each pair of agents the share of classification sets won by the row, in %.
+    """Return the table of win rates, for each pair of agents the % of data sets that the row wins.
 
-    The agent with less regret wins; equal means count half. Epsilon is 1, and 8 after the stroke.
+    The agent with less mean regret wins; equal means count half. Cells are for epsilon 1 / 8.
     """
     won = _won()
     names, many = [*won[1].index], pd.read_csv(RIVALS, comment="#")["run"].nunique()
@@ -273,7 +273,7 @@ def win_rates() -> str:
 
 
 def _won() -> dict[int, pd.DataFrame]:
-    """Return win rates of row over column, in %, by epsilon."""
+    """Return win rates of the row's agent over the column's, in %, by epsilon."""
     rows = pd.read_csv(RIVALS, comment="#")
     rows = rows.assign(agent=rows["agent"].str.replace(r":epsilon=.*", "", regex=True))
     found = {}
@@ -289,7 +289,7 @@ def _won() -> dict[int, pd.DataFrame]:
 
 
 def printed() -> str:
-    """Return win rates published by the authors of VPO, beside measured rates of the same pairs."""
+    """Return the table of win rates that the authors of VPO published, and of our measured ones."""
     won, theirs = _won(), pd.read_csv(PRINTED_RATES, comment="#")
     lines = ["| wins of | over | ε 1: printed | measured here | ε 8: printed | measured here |"]
     lines += ["|---|---|" + "---|" * 4]
@@ -302,7 +302,7 @@ def printed() -> str:
 
 
 def draw(path: Path) -> None:
-    """Draw mean scores at epsilon 1 of agents that play many problems, and of the best."""
+    """Draw scores at epsilon 1 by problem, of agents that play many and of the best agents."""
     rows = [one for one in answers() if one.epsilon == 1.0 and one.role != HORIZON]
     table = pd.DataFrame(
         [
@@ -331,7 +331,7 @@ def draw(path: Path) -> None:
 
 
 def tables() -> dict[Path, dict[str, str]]:
-    """Return the text of each page between `<!-- name -->` and `<!-- end of name -->`, by name."""
+    """Return page -> name -> text between comments `<!-- name -->` and `<!-- end of name -->`."""
     return {
         README: {"answers": answer_table(), "starts": start_table()},
         PAGE: {
@@ -348,7 +348,7 @@ def tables() -> dict[Path, dict[str, str]]:
 
 
 def written(page: Path) -> str:
-    """Return the text of a page with these tables."""
+    """Return the text of a page with updated tables."""
     text = page.read_text(encoding="utf-8")
     for name, new in tables()[page].items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"

@@ -5,7 +5,7 @@
     python tools/words.py draw SEED        # 120 docstrings and 40 constants, the same for a seed
 
 A docstring opens with a verb or a noun, a constant is named by what it limits or holds, and a term
-has one name in the whole tree (docs/glossary.md). It reads text and imports nothing of the project.
+has one name in the whole tree (docs/glossary.md). The program imports nothing of the project.
 """
 
 import ast
@@ -22,15 +22,15 @@ OPENERS = frozenset(
     "What Of One Ones How Whether Where Which Those Who Whose Whom As By For That And Than "
     "Hers Theirs Its".split()
 )
-"""First words that make a docstring half a sentence."""
-MAX_OPENER_SHARE = 0.02
+"""First words with which a docstring is not a whole sentence or noun phrase."""
+MAX_OPENER_SHARE = 0.02  # of docstrings with such a first word
 REPLACED = frozenset(
     "told asked said shown kept due worth luck hers fed watched vetoed tame unsaid dearest "
     "roll books hear heard believe believed belongs".split()
 )
-"""Everyday words that once stood for terms; no part of a name may be one."""
+"""Everyday words that once replaced terms; no part of a name (at underscores) may be one."""
 REPLACED_ALONE = REPLACED | frozenset("own both given still quiet standing".split())
-"""Words that may qualify a noun in a name, but are not a name."""
+"""Words that may be part of a name, but not a whole name."""
 VAGUE = frozenset(
     "a above after ahead alike all apart around as at below beside both by clear close common down "
     "each enough ever every everywhere far few fine first flat for free given grown here high huge "
@@ -40,12 +40,12 @@ VAGUE = frozenset(
     "steepest straight sure than the tiny to together true typical up usual very which who why "
     "wide widest with zero".split()
 )
-"""Words that name nothing; a constant's name has at least one other word."""
+"""Words without a noun's meaning; a constant's name needs at least one other word."""
 PUBLIC_SETTINGS = frozenset({"agents/people/per_person.py: told"})
-"""Settings that keep a replaced word, as stored results and pages have it."""
+"""Settings whose names keep such a word, as stored results and pages have it."""
 MAX_HOMES = 2
-"""Files in which a constant of one word may be defined; more are several ideas of one name."""
-SHARED_CONSTANTS = frozenset({"ROOT", "T", "STUDY"})
+"""Largest number of files that define a constant of the same name, if that is one word."""
+SHARED_CONSTANTS = frozenset({"ROOT", "T", "STUDY"})  # names without that limit
 
 
 class Word(NamedTuple):
@@ -61,7 +61,7 @@ class Word(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """Print breaches of rules and return 1 if there are any; with `draw SEED`, print samples."""
+    """Print violations of the rules, and return 1 if there are any; with `draw SEED`, samples."""
     source = [file for file in tracked("*.py") if not {"tests", "notebooks"} & {*file.parts}]
     trees = {file: ast.parse(file.read_text()) for file in source}
     docs = [doc for file, tree in trees.items() for doc in docstrings(file, tree)]
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
 
 
 def vague(constants: list[Word]) -> Iterator[str]:
-    """Yield constants whose name holds no noun, and names of one word that several files define."""
+    """Yield constants named by `VAGUE` words only, and names of one word that many files define."""
     homes = defaultdict(set)
     for name in constants:
         homes[name.owner].add(name.file)
@@ -94,7 +94,7 @@ def vague(constants: list[Word]) -> Iterator[str]:
 
 
 def replaced(trees: dict[Path, ast.Module]) -> Iterator[str]:
-    """Yield names that use an everyday word as a term, each once per file."""
+    """Yield names with an everyday word in place of a term, each once per file."""
     for file, tree in trees.items():
         seen = set()
         for node in ast.walk(tree):
@@ -110,7 +110,7 @@ def replaced(trees: dict[Path, ast.Module]) -> Iterator[str]:
 
 
 def bound(node: ast.AST) -> list[str]:
-    """Return the names that a node binds: a definition, an argument, a variable, an attribute."""
+    """Return the names that a node binds, as definition, argument, variable or attribute."""
     match node:
         case ast.ClassDef() | ast.FunctionDef():
             return [node.name]
@@ -150,7 +150,7 @@ def constants_of(file: Path, tree: ast.Module) -> Iterator[Word]:
 
 
 def with_comments(file: Path, node: ast.stmt) -> str:
-    """Return the source of a statement, with comments on its lines and above it."""
+    """Return the source of a statement, with the comments directly above it."""
     lines = file.read_text().splitlines()
     first = node.lineno - 1
     while lines[first - 1].startswith("#"):
@@ -159,7 +159,7 @@ def with_comments(file: Path, node: ast.stmt) -> str:
 
 
 def draw(docs: list[Word], constants: list[Word], *, seed: int) -> None:
-    """Print 120 docstrings and 40 constants, each alone, as a reader meets them."""
+    """Print 120 docstrings and 40 constants at random, each alone, as a reader meets them."""
     drawn = random.Random(seed)
     for number, doc in enumerate(drawn.sample(docs, 120), 1):
         print(f"\n[{number}] {doc}\n{doc.text}")

@@ -1,4 +1,4 @@
-"""Time dpbandit on the peers' problem: many replicas for speed, the peers' users for regret."""
+"""Time dpbandit on the problem of `world.py`, and compute regret on the other programs' users."""
 
 import json
 import sys
@@ -15,11 +15,11 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import ContextualSpec
 
-AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)
+AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)  # the same as that of peers
 
 
 class Tables(ContextualProblem):
-    """A problem with given users, one world for each replica."""
+    """Problem with the users of given `World`s, one for each replica."""
 
     def __init__(self, worlds):
         self._worlds = worlds
@@ -43,7 +43,7 @@ class Tables(ContextualProblem):
 
 
 def seconds(dim, arms, rounds, replicas):
-    """Return CPU-seconds of `compare`'s loop, with environment and logging, and the regrets."""
+    """Return CPU-seconds of the loop with environment and logging, and final regrets."""
     make = problem_maker("dpbandit/GLMBandit-v0")
     problem = make(n_actions=arms, dim=dim, horizon=rounds, noise=NOISE)
     marks, at_once = log_marks(rounds), replicas_at_once(problem.spec)
@@ -55,7 +55,7 @@ def seconds(dim, arms, rounds, replicas):
 
 
 def regrets(dim, arms, rounds, seeds):
-    """Return the regrets on the peers' users."""
+    """Return final regrets on the users that other programs get with these seeds."""
     worlds = [draw(dim, arms, rounds, seed) for seed in seeds]
     log = play(Tables(worlds), AGENT, seeds, marks=np.array([rounds]))
     return log.regret[-1]

@@ -1,4 +1,4 @@
-"""Play one peer in this interpreter; print CPU-seconds and regrets as JSON.
+"""Play another library's agent in this interpreter; print CPU-seconds and regrets as JSON.
 
 python play_one.py NAME DIM ARMS ROUNDS SEED REPLICAS
 """

@@ -1,12 +1,12 @@
-"""Compare dpbandit with its peers: LinUCB, rounds per CPU-second of one process::
+"""Compare the speed of LinUCB in dpbandit and other libraries, in rounds per CPU-second::
 
     python benchmarks/peers/run.py [--python NAME=INTERPRETER ...] [--out FILE.json]
 
 Every program plays the same problem (see `world.py`) in a process of its own, BLAS on one thread;
-drawing users, the agent and logging its regret are inside the clock, imports are not. A peer is
-imported by this interpreter, or by the one that `--python` names for it. Peers play one replica
-after another, at a cost that is linear in them, so a few are enough; each peer's fastest replica
-counts, and of dpbandit the fastest of as many runs. Regret is compared on the same users.
+drawing users, the agent and logging its regret are timed, imports are not. A library is imported by
+this interpreter, or by the one that `--python` names for it. Others play one replica after another,
+at a cost that is linear in them, so a few are enough; the fastest replica of each counts, and of
+dpbandit the fastest of as many runs. Regret is compared on the same users.
 """
 
 import argparse
@@ -20,17 +20,17 @@ from pathlib import Path
 import numpy as np
 
 PEERS_FOLDER = Path(__file__).resolve().parent
-PEERS = ("obp", "river", "coba", "mabwiser", "contextualbandits")
+PEERS = ("obp", "river", "coba", "mabwiser", "contextualbandits")  # other libraries
 FASTEST = "obp"
-"""Peer that the targets refer to; without this peer no target is measured"""
+"""Library to whose speed the targets refer; without it no target is measured"""
 OTHER_PEERS = ("coba:vw_epsilon_greedy", "coba:vw_square_cb")
-"""Other algorithms, of Vowpal Wabbit: their regret differs, and no target refers to them"""
+"""Algorithms other than LinUCB, of Vowpal Wabbit, so that neither regret nor targets apply"""
 SIZES = {
     "d = 50, K = 2": (50, 2, 15.0),
     "d = 20, K = 10": (20, 10, 30.0),
     "d = 5, K = 5": (5, 5, 70.0),
 }
-"""Dimension, arms, and the target ratio of dpbandit's speed to the fastest peer's"""
+"""Problem -> dimension, arms, and target ratio of dpbandit's speed to that of `FASTEST`"""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -47,7 +47,7 @@ def measure(python, script, *arguments):
 
 
 def side_by_side(dim, arms, options):
-    """Return CPU-seconds and regrets of all programs, several runs with different users."""
+    """Return CPU-seconds and regrets of each run of dpbandit and of the others, by name."""
     ours, peers, count = [], {name: [] for name in (*PEERS, *OTHER_PEERS)}, options.peer_replicas
     problem = (dim, arms, options.rounds)
     for run in range(options.runs):
@@ -62,7 +62,7 @@ def side_by_side(dim, arms, options):
 
 
 def rows(ours, peers, options):
-    """Return a row for each program: rounds per second, and regret minus ours (paired)."""
+    """Return a row for each program: rounds per second, and regret minus ours on the same users."""
     fastest = min(s for run in ours for s in run["seconds"])
     many, same = np.array(ours[0]["own"]), _all_regrets(ours)
     speed = options.rounds * options.replicas / fastest
@@ -89,7 +89,7 @@ def _mean(name, values):
 
 
 def show(size, table, least):
-    """Print the table; return True if the target is met and no peer's regret differs."""
+    """Print the table; return True if the target is met and the regret of LinUCB is the same."""
     print(f"\n{size}")
     print(f"{'':22} {'version':>8} {'rounds/s':>11} {'dpbandit is':>12} {'regret':>8}  difference")
     ours, *others = table

@@ -1,11 +1,11 @@
-"""The problem that every peer plays, one replica, with NumPy alone for any interpreter."""
+"""Draw one replica of the problem that all libraries play; needs NumPy only."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 ALPHA, RIDGE, NOISE = 0.5, 1.0, 0.1
-"""Width and regularization of LinUCB; standard deviation of rewards."""
+"""Confidence width and regularization of LinUCB, and standard deviation of rewards."""
 
 
 class World(NamedTuple):
@@ -19,13 +19,13 @@ class World(NamedTuple):
     """Rewards (T, K), the mean plus Gaussian noise"""
 
     def regret(self, actions):
-        """Return cumulative regret (T,) of the actions (T,)."""
+        """Return the cumulative regret after each round, (T,), of the actions played, (T,)."""
         chosen = self.mean[np.arange(len(self.mean)), actions]
         return np.cumsum(self.mean.max(axis=1) - chosen)
 
 
 def draw(dim, arms, rounds, seed):
-    """Draw all users at once, which is the fastest way."""
+    """Draw the users of all rounds at once, which is the fastest way."""
     rng = np.random.default_rng(seed)
     theta = _unit(rng.standard_normal((arms, dim)))
     context = _unit(rng.standard_normal((rounds, dim)))

@@ -1,6 +1,6 @@
-"""Coba's own Experiment; disjoint arms are one regression on one-hot arm x context.
+"""Play Coba by its own Experiment; disjoint arms are one regression on one-hot arm x context.
 
-Learners of Vowpal Wabbit, other algorithms than LinUCB, run in the same Experiment.
+Learners of Vowpal Wabbit, which are not LinUCB, run in the same Experiment.
 """
 
 import coba

@@ -1,4 +1,4 @@
-"""contextualbandits: a hand loop over its compiled Sherman-Morrison updates, in double."""
+"""Play contextualbandits by a loop of ours over its compiled updates, in double precision."""
 
 import numpy as np
 from contextualbandits.online import LinUCB

@@ -1,4 +1,4 @@
-"""MABWiser: a hand loop; its first `fit` needs a round, played by the first arm."""
+"""Play MABWiser by a loop of ours; its first `fit` needs a round, in which arm 0 is played."""
 
 from mabwiser.mab import MAB, LearningPolicy
 from world import ALPHA, RIDGE

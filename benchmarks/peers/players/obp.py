@@ -1,4 +1,4 @@
-"""Open Bandit Pipeline: its own simulator, over users drawn ahead."""
+"""Play Open Bandit Pipeline by its own simulator, on users drawn beforehand."""
 
 import sys
 

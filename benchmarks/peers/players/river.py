@@ -1,4 +1,4 @@
-"""River: a hand loop, since its `bandit.evaluate` cannot run contextual policies."""
+"""Play River by a loop of ours, since its `bandit.evaluate` cannot run contextual policies."""
 
 from math import sqrt
 
@@ -7,7 +7,7 @@ from world import ALPHA, RIDGE
 
 
 class LinUCB(bandit.LinUCBDisjoint):
-    """River's policy adds the noise of a reward to the width; this one does not."""
+    """River's LinUCB, with a confidence width that does not include the noise of one reward."""
 
     def _pull(self, arm_ids, context):
         best, most = arm_ids[0], float("-inf")
