@@ -1,7 +1,7 @@
 """Running sums under continual observation: an exact sum plus the noise of the prefix.
 
 A `PrefixSum` adds up a statistic of the users and releases the sum after every `refresh_every`
-rounds. Its noise never depends on data: an agent sees S_t + N_t at release t, with N drawn ahead.
+rounds. Its noise never depends on data: an agent observes S_t + N_t, sum plus noise, at release t.
 A factorisation defines N_1, N_2, ... as combinations of independent noises, and draws them::
 
     factorisation      N_t                                                      noise law
@@ -11,9 +11,9 @@ A factorisation defines N_1, N_2, ... as combinations of independent noises, and
     Banded(width)      the first `width` diagonals of the square root           Gaussian
     Exact              0                                                        none
 
-`factors` has more factorisations. Only leaves that can influence an action count: with T rounds and
-one release after every k of them the last useful release is number m = (T - 1) // k; later rounds
-release nothing.
+`factors` has more factorisations. Only leaves, the rounds between two releases, that can influence
+an action count: with T rounds and a release after every k of them the last useful one is number m =
+(T - 1) // k; later rounds release nothing.
 """
 
 from collections.abc import Sequence
@@ -35,9 +35,9 @@ from dpbandit.privacy.spends import Spend
 
 NodeLaw: TypeAlias = Gaussian | Laplace | KNorm
 NoiseLaw: TypeAlias = Literal["gaussian", "laplace", "k-norm"]
-LAWS: tuple[NoiseLaw, ...] = ("gaussian", "laplace", "k-norm")
+LAWS: tuple[NoiseLaw, ...] = ("gaussian", "laplace", "k-norm")  # of the noise of prefix sums
 MAX_BLT_LEAVES = 10**6
-"""Most releases of `BLT`, up to which five buffers are within 0.42 % of the optimum"""
+"""Largest number of releases of `BLT`, for which it is within 0.42 % of the optimum"""
 
 
 class PrefixNoise(Protocol):
@@ -45,11 +45,11 @@ class PrefixNoise(Protocol):
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of the latest N_t per coordinate, a public number."""
+        """Standard deviation of the latest noise per coordinate, a public number."""
         ...
 
     def __call__(self) -> Floats:
-        """Return N_t of the next release, `(R, *shape)`."""
+        """Return the noise of the next release, `(R, *shape)`."""
         ...
 
 
@@ -140,14 +140,14 @@ class PrefixSum(Mechanism):
 
 
 def leaves(horizon: int, refresh_every: int) -> int:
-    """Return m, the number of releases that come before some action."""
+    """Return the number of releases that come before some action."""
     whole("horizon", horizon, 1)
     whole("refresh_every", refresh_every, 1)
     return (horizon - 1) // refresh_every
 
 
 def mu_after(column_norm: float, noise_multiplier: float) -> float:
-    """Return the mu of all releases: column norm / noise multiplier, infinite without noise."""
+    """Return the mu of all releases, column norm / noise multiplier, infinite without noise."""
     if column_norm == 0:
         return 0.0
     return column_norm / noise_multiplier if noise_multiplier else inf
@@ -169,9 +169,9 @@ class Factorisation:
     """name in settings, notes and streams"""
     laws: ClassVar[tuple[NoiseLaw, ...]] = LAWS
     bounded: ClassVar[bool] = False
-    """True if N depends on the number of releases to come"""
+    """True if the noise depends on the number of releases to come"""
     stddev = 0.0
-    """standard deviation of the latest N_t per coordinate, a public number"""
+    """standard deviation of the latest noise per coordinate, a public number"""
     source, scale, most, t = cast(Any, None), 0.0, cast("int | None", None), 0
 
     def nodes(self, leaves: int) -> int | None:
@@ -204,12 +204,12 @@ class Factorisation:
         return self.of(node, stddev=sqrt(law.variance(prod(shape))), leaves=leaves)
 
     def of(self, source: Any, *, stddev: float, leaves: int | None = None) -> Self:
-        """Return a copy that draws N_t; a `bounded` one raises `InputError` past `leaves` releases.
+        """Return a copy that draws noise; `bounded` ones raise `InputError` past `leaves` releases.
 
         Args:
             source: noise of one node, `(R, *shape)`; standard normals if correlated.
             stddev: standard deviation of a node per coordinate, or the factor of normals.
-            leaves: m, releases for which the noise is calibrated.
+            leaves: number of releases for which the noise is calibrated.
         """
         run = copy(self)
         run.source, run.scale, run.most, run.t, run.stddev = source, stddev, leaves, 0, 0.0
@@ -220,7 +220,7 @@ class Factorisation:
         """Set the state before the first release, by default none."""
 
     def step(self) -> int:
-        """Count a release and return t."""
+        """Count a release and return its number t, from 1 on."""
         if self.bounded and self.t == self.most:
             raise InputError(
                 f"This {self.word} noise is calibrated for {self.most} releases, not more."
@@ -320,12 +320,12 @@ class Correlated(Factorisation):
 
     laws = ("gaussian",)
     variance = 0.0
-    """variance of the latest N_t over that of one normal"""
+    """variance of the latest noise, divided by that of one normal"""
 
     def nodes(self, leaves: int) -> None: ...
 
     def column(self, leaves: int) -> Floats:
-        """Return c, the first column of C, (leaves,), falling and >= 0; others are shifts of it."""
+        """Return the first column of C, (leaves,), falling and >= 0; others are shifts of it."""
         raise NotImplementedError
 
     def column_norm(self, leaves: int) -> float:
@@ -347,7 +347,7 @@ class Correlated(Factorisation):
         return self.of(normals, stddev=law.stddev, leaves=leaves)
 
     def grow(self, response: float) -> None:
-        """Count a release, with one more entry `response` of B, whose squares add up."""
+        """Update the variance for a release with one more weight, `response`, of a normal."""
         self.variance += response**2
         self.stddev = self.scale * sqrt(self.variance)
 
@@ -361,7 +361,7 @@ def coefficients(count: int) -> Floats:
 
 
 class SquareRoot(Correlated):
-    """Square-root factorisation C C = A, C Toeplitz: N_t = sum over k < t of c_k z_{t-k}.
+    """Square root C of prefix sums, C Toeplitz: N_t = sum over k < t of c_k z_{t-k}, z normals.
 
     Henzinger, Upadhyay and Upadhyay, "Almost tight error bounds on differentially private continual
     counting", SODA 2023; Fichtenberger, Henzinger and Upadhyay, ICML 2023. `|c|` grows like
@@ -457,7 +457,7 @@ def _pushed(past: Floats, latest: Floats | float, axis: int = 1) -> Floats:
     return past
 
 
-_BUFFERS: Floats = np.array(
+_BUFFERS: Floats = np.array(  # parameters of the five buffers of `BLT`, a row each
     [  # buf_decay, output_scale, inv_decay, inv_scale
         [0.9999987714095605, 0.0015732828412684601, 0.9999927670422909, -1.9150090502830364e-08],
         [0.9999678068130595, 0.005305572615685573, 0.9998597716263664, -1.5582637493118992e-06],
@@ -468,11 +468,11 @@ _BUFFERS: Floats = np.array(
 )
 _BUF_DECAY, _OUTPUT_SCALE, _INV_DECAY, _INV_SCALE = np.ascontiguousarray(_BUFFERS.T)
 _BLOCK_SIZE = 16
-"""Releases advanced by one matrix product; fixed, as it decides the last bits of a sum"""
+"""Number of releases advanced by one matrix product; fixed, as it decides a sum's last bits"""
 
 
 def _block_matrix() -> Floats:
-    """Return one block of the recursion as a matrix: (z, buffers, N) to (N_1.., buffers, N)."""
+    """Return the matrix of a block of `BLT`, from (normals, buffers, N) to (all N, buffers, N)."""
     z, buffers, N = np.split(np.eye(_BLOCK_SIZE + 6), [_BLOCK_SIZE, _BLOCK_SIZE + 5])
     prefixes = []
     for z_t in z:
@@ -489,10 +489,10 @@ class BLT(Correlated):
     tree aggregation, use BLTs" (2024); Dvijotham, McMahan, Pillutla, Steinke and Thakurta, FOCS
     2024. The noise is within half a percent of the optimum::
 
-        c_0 = 1,  c_{k+1} = sum_j output_scale_j buf_decay_j^k         (C^-1 alike, with inv_*)
+        c_0 = 1,  c_{k+1} = sum_j output_scale_j buf_decay_j^k     column of C (C^-1: inv_*)
         N_t = N_{t-1} + z_t + sum_j inv_scale_j buf_j,    buf_j <- inv_decay_j buf_j + z_t
 
-    computed in blocks of 16, by one small matrix product a replica.
+    computed in blocks of 16, by one small matrix product per replica.
     """
 
     word = "blt"
@@ -513,7 +513,7 @@ class BLT(Correlated):
         return sqrt(1 + float((scale * (1 - decay ** (leaves - 1)) / (1 - decay)).sum()))
 
     def row_norm(self, leaves: int) -> float:
-        """Return the standard deviation of N_leaves, the largest so far, over that of one z."""
+        """Return the noise stddev of release `leaves`, the largest so far, for unit normals."""
         impulse, variance = np.eye(_BLOCK_SIZE + 6)[0], 0.0
         for start in range(0, leaves, _BLOCK_SIZE):
             response = self.matrix @ impulse

@@ -27,7 +27,7 @@ class Fact(StrEnum):
     AS_CHOSEN = "that what was played is what the agent chose"
     """the action is the agent's, or one by public coins and releases, without a user's veto"""
     CELL = "which action was played"
-    """the action is a function of coins and releases, `AS_CHOSEN` by an agent that is `blind`"""
+    """the action is a function of coins and releases, `AS_CHOSEN` by an agent declared `blind`"""
     CONTEXT = "what contexts are"
     """neighbouring streams agree in contexts, or all contexts are one constant"""
     ONCE = "that a user has one round"
@@ -150,9 +150,9 @@ def handed_on(agent: Any, facts: Facts) -> Facts | None:
 
 
 def stored_outside(agent: Any) -> Facts:
-    """Return the facts that an agent's memory outside mechanisms needs, over all its classes.
+    """Return the facts that an agent's memory outside mechanisms needs, by any of its classes.
 
-    Without a declaration that memory has releases alone, which the billboard test checks.
+    Without a declaration it may hold releases alone, which the billboard test checks.
     """
     found = NO_FACTS
     for kind in type(agent).__mro__:

@@ -4,10 +4,10 @@ Selection (exponential mechanism, noisy maximum), sparse vector and randomised r
 many such mechanisms, each with its own epsilon or range of its loss, composed exactly. Then Laplace
 and K-norm releases.
 
-**One worst pair.** The density is `exp(-|b| / c)` up to a constant, hence the loss of a release
-whose input moved by v is `(|b - v| - |b|) / c`, between -`|v| / c` and `|v| / c`: pure DP, summed
-over the releases. The curve delta(epsilon) is far below that sum, and needs one pair of worlds
-only::
+**One worst pair.** The density p of noise b is `exp(-|b| / c)` up to a constant, so the loss of a
+release whose input moved by v is `(|b - v| - |b|) / c`, between -`|v| / c` and `|v| / c`: pure DP,
+summed over the releases. The curve delta(epsilon) is far below that sum, and needs only one pair of
+neighbours::
 
     H(v) = 1 - integral of min(p(b), e^epsilon p(b - v)) db
 
@@ -39,13 +39,13 @@ from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant
 from dpbandit.privacy.spends import NORM_ROUNDING, Composed, Slots, check_loss
 
 _GROUPS = 512
-"""Most groups of equal epsilons; more different epsilons are rounded up onto so many levels"""
+"""Largest number of groups of equal epsilons; of more, epsilons are rounded up to so many levels"""
 _MAX_RATIO = 1.05
-"""Largest ratio of levels for which sums before the rounding are reported, not those after it"""
+"""Largest ratio of neighbouring levels at which sums are of epsilons that are not rounded up"""
 _SUM_TOLERANCE = 1e-9
-"""Relative tolerance between sums over groups and sums over mechanisms"""
+"""Relative tolerance between sums of epsilons over groups and over mechanisms"""
 _MIN_CELLS_PER_LOSS = 2.0
-"""Least number of cells for a loss of 1, for the curvature of delta at large losses"""
+"""Least number of grid cells per unit of loss, as delta is curved at large losses"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class PureSpend(Composed):
                 )
 
     def _rounding_ratio(self) -> float:
-        """Return the largest factor by which `of` rounded an epsilon up, the ratio of levels."""
+        """Return the largest factor by which `PureSpend.of` rounded an epsilon up."""
         each = sorted(epsilon for epsilon, _ in self.groups)
         if sum(count for _, count in self.groups) <= _GROUPS or not 0 < each[0] <= each[-1] < inf:
             return 1.0
@@ -115,7 +115,7 @@ class PureSpend(Composed):
 
     @classmethod
     def alike(cls, note: str, epsilon: float, count: int) -> Self:
-        """Return the spend of `count` mechanisms of the same `epsilon`, as `of` without its list.
+        """Return the spend of `count` mechanisms of the same `epsilon`, without building a list.
 
         >>> PureSpend.alike("", 0.1, 7) == PureSpend.of("", 7 * [0.1])
         True
@@ -164,7 +164,7 @@ class PureSpend(Composed):
 
 
 def _level_ratio(least: float, most: float) -> float:
-    """Return the ratio of neighbouring levels from `least` to `most`."""
+    """Return the ratio of neighbouring levels of a geometric grid from `least` to `most`."""
     return float(exp((log(most) - log(least)) / (_GROUPS - 2)))
 
 
@@ -194,9 +194,9 @@ class BoundedRangeSpend(PureSpend):
 
 
 _RADII, _COSINE_CELLS, _ATOM_POINTS, _CURVE_POINTS = 1000, 8000, 4000, 500
-"""Cells of the (s, u) grid; grid points of the atoms and of a curve, from loss 0 to a"""
+"""Numbers of radii and cosines for K-norm losses, and of grid points of their law and of a curve"""
 _MAX_STEP = 0.5
-"""Largest grid step: the delta of a large loss curves on the scale of 1"""
+"""Largest grid step, as the delta of a large loss curves on the scale of 1"""
 MAX_RELEASE_LOSS = 300.0
 """Largest loss of one release with a loss distribution; beyond, only pure epsilon certifies"""
 
@@ -208,7 +208,7 @@ class _Releases(Composed):
 
     @property
     def _law(self) -> tuple[int, float]:
-        """Dimension, and the largest movement over the scale of the noise."""
+        """Dimension, and the largest movement divided by the scale of the noise."""
         raise NotImplementedError
 
     @property
@@ -246,7 +246,7 @@ class _Releases(Composed):
         return spend
 
     def _curve(self, epsilon: Floats) -> Floats:
-        """Return the delta of one Laplace release, 1 - e^((epsilon - ratio) / 2)."""
+        """Return the delta of one Laplace release at `epsilon` >= 0."""
         return -np.expm1(np.minimum(epsilon - self._law[1], 0.0) / 2)
 
 
@@ -256,7 +256,7 @@ class LaplaceSpend(_Releases):
 
     Guarantee:
         Pure DP with count x epsilon, zCDP with count x epsilon^2 / 2 (Bun and Steinke, TCC 2016),
-        and the curve of the module, 1 - e^((epsilon - ratio) / 2) for one release.
+        and the curve of the module, 1 - e^((x - epsilon) / 2) at x for one release.
 
     >>> spend = LaplaceSpend(0.1, count=10)
     >>> spend.pure, round(spend.rho, 6)
@@ -299,7 +299,7 @@ class KNormSpend(_Releases):
 
     dim: int
     ratio: float
-    """largest movement by one user over the scale of the noise"""
+    """largest movement by one user, divided by the scale of the noise"""
     count: int = 1
     note: str = "K-norm noise"
     slots: Slots | None = field(default=None, compare=False, repr=False)

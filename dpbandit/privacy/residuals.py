@@ -35,7 +35,7 @@ class SignedDirections:
         blocks       (K, d): the row of the arm played
         difference   (1, d): + for arm 0, - for arm 1; two arms only
 
-    For isotropic contexts and symmetric noise, `E sign(r - centre) x / |x|` points along theta.
+    For isotropic contexts x and symmetric noise of rewards r, this points along theta in the mean.
     No scale of x or r has to be known: every user's vector has length 1, however small her reward,
     which is also the best ratio of signal to sensitivity when noise dominates. x = 0, sign(0) and
     non-finite values give 0.
@@ -50,7 +50,7 @@ class SignedDirections:
     dim: int
     layout: Layout = "blocks"
     centre: float = 0.0
-    """public reward level compared with, such as the middle of the reward range"""
+    """public level with which rewards are compared, such as the middle of their range"""
     units: ClassVar[float] = 1.0
     sensitivity: ClassVar[float] = 2.0
     move_sensitivity: ClassVar[float] = 2.0
@@ -105,11 +105,11 @@ class Reference(NamedTuple):
     level: Any = None
     """level of rewards, above the middle of their range, (...)"""
     width: Any = None
-    """w, residual at which the score of a direction is clipped, (...)"""
+    """residual at which the score of a direction is clipped, (...)"""
     reach: Any = None
-    """w_l, residual at which the score of the level is clipped, (...)"""
+    """residual at which the score of the level is clipped, (...)"""
     share: Any = None
-    """h in [0, 1], the weight of directions, (...)"""
+    """weight of directions beside the level, in [0, 1], (...)"""
 
     @property
     def arrays(self) -> tuple[Floats, ...]:
@@ -119,9 +119,9 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CodedByArm:
-    """Base class of sums of scores times q_a (x) v, with a unit vector q_a, the code of arm a.
+    """Base class of sums of scores times q_a (x) v, the Kronecker product of arm code and features.
 
-    The mean over arms is damped by `common`, since no comparison of arms depends on it.
+    Codes q_a damp the mean over arms by `common`, since no comparison of arms depends on it.
     """
 
     n_actions: int
@@ -129,12 +129,12 @@ class CodedByArm:
     reward_low: float = 0.0
     reward_high: float = 1.0
     common: float = 0.5
-    """g, factor of the mean over arms, in (0, 1]"""
+    """factor of the mean over arms, in (0, 1]"""
     units: ClassVar[float] = 1.0
     gram: Floats = field(init=False, repr=False, compare=False)
-    """G (K, K), products of the q_a, I - J + g^2 J over its diagonal, J with all entries 1/K"""
+    """inner products of codes (K, K), I - (1 - common^2) / K divided by its diagonal entries"""
     codes: Floats = field(init=False, repr=False, compare=False)
-    """codes q_a as rows, (K, K)"""
+    """codes of the arms as rows, (K, K)"""
 
     def __post_init__(self) -> None:
         inside("common", self.common, 1e-3, 1, ends=True)
@@ -145,7 +145,7 @@ class CodedByArm:
     def decoded(self, coded: Floats) -> Floats:
         """Return the sums of each arm, (R, K, d), from sums of coded scores, (R, K d).
 
-        White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
+        White noise of variance s^2 becomes noise of covariance s^2 `gram`^-1 between the arms.
         """
         by_code = coded.reshape(len(coded), self.n_actions, -1)
         return np.asarray(np.linalg.inv(self.codes).T @ by_code)
@@ -161,9 +161,10 @@ class SignedResiduals(CodedByArm):
         sign(e) q_a (x) v,   v = weights u / |weights u|     K d numbers
         c if |e| > threshold, else -c                        one number, 0 if x is not finite
 
-    where the unit vectors q_a have products q_a . q_b = G_ab, `gram`.
+    where q_a is the code of arm a and c = `spread_weight`.
 
-    With a `level_weight` c_l > 0 the level of the reference is subtracted from e. A round adds::
+    With a `level_weight` c_l > 0 the level of the reference is subtracted from e. With its width w,
+    reach w_l and share h a round adds::
 
         h clip(e / w, -1, 1) q_a (x) v                       in place of the first line
         sqrt(1 + c_l^2 - h^2) clip(e / w_l, -1, 1)           one number, 0 if x is not finite
@@ -179,9 +180,9 @@ class SignedResiduals(CodedByArm):
     needs = NO_FACTS
 
     spread_weight: float = 0.15
-    """c, weight of the balance of large and small residuals"""
+    """weight of the balance of large and small residuals"""
     level_weight: float = 0.0
-    """c_l, weight of the level; 0 if the level is the public middle"""
+    """weight of the level; 0 if the level is the public middle"""
 
     def __post_init__(self) -> None:
         positive("spread_weight", self.spread_weight)
@@ -198,11 +199,11 @@ class SignedResiduals(CodedByArm):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change by moving a round to another slot, `sensitivity`, as empty slots add 0."""
+        """Largest change if a round moves to another slot, as large as `sensitivity`."""
         return self.sensitivity
 
     def weight_of_level(self, share: Floats) -> Floats:
-        """Return the weight of the level, sqrt(1 + c_l^2 - h^2), for directions of weight h."""
+        """Return the weight of the level for directions of weight `share`."""
         return np.sqrt(1 + self.level_weight**2 - share**2)
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -231,16 +232,15 @@ class SignedResiduals(CodedByArm):
         return np.concatenate(parts, axis=1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
-        """Return the sums of scores of each arm (R, K, d), of +-1 for large residuals (R,), and of
-        the weighted level (R,), None if no level is learned.
-        """
+        """Return each arm's sums of scores (R, K, d), the sums of +-1 for large and small residuals
+        (R,), and of the weighted level (R,), None if no level is learned."""
         n = self.n_actions * self.dim
         level = vectors[:, n + 1] if self.level_weight else None
         return self.decoded(vectors[:, :n]), vectors[:, n] / self.spread_weight, level
 
 
 def _coded(codes: Floats, action: Ints, score: Floats, v: Floats) -> Floats:
-    """Return the sum (R, K d) of score q_a (x) v over n rounds, v (n, R, d)."""
+    """Return the sum (R, K d) over n rounds of score x arm code (x) v, v (n, R, d)."""
     played = (action[..., None] == rows(len(codes))) * score[..., None]  # (n, R, K)
     # contiguous, so that the same BLAS routine sums whatever R is
     by_arm = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
@@ -254,7 +254,7 @@ class CentredResiduals(CodedByArm):
 
     A round is (theta, trust, centre, x, a, r); the first three are the reference point, released or
     public: the parameter of the arm played (R, 1 + d), a weight in [0, 1], (R,), a point (R, d).
-    With y the reward on a scale from 0 to 1 and::
+    With y the reward on a scale from 0 to 1, c_0 = `constant` and::
 
         u = (c_0, sqrt(1 - c_0^2) (x - centre) / |x - centre|),
         q = clip(theta . u, 0, 1),                      p = 1/2 + trust (q - 1/2)
@@ -272,7 +272,7 @@ class CentredResiduals(CodedByArm):
     needs = NO_FACTS
 
     constant: float = 0.4
-    """c_0, constant coordinate of u, in (0, 1)"""
+    """constant coordinate of features, in (0, 1)"""
     sensitivity: ClassVar[float] = 2.0
     move_sensitivity: ClassVar[float] = 2.0
 
@@ -285,12 +285,12 @@ class CentredResiduals(CodedByArm):
         return (self.n_actions * (1 + self.dim),)
 
     def directions(self, centre: Floats, context: Floats) -> Floats:
-        """Return u (..., 1 + d) of contexts (..., d): a constant, the direction from `centre`."""
+        """Return features (..., 1 + d), a constant and the direction of contexts from `centre`."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self.along(unit(np.asarray(context, np.float64) - centre))
 
     def along(self, direction: Floats) -> Floats:
-        """Return (c_0, sqrt(1 - c_0^2) direction), (..., 1 + d)."""
+        """Return unit vectors (..., 1 + d) of a constant and a unit `direction` (..., d)."""
         constant = np.full((*direction.shape[:-1], 1), self.constant)
         return np.concatenate([constant, sqrt(1 - self.constant**2) * direction], axis=-1)
 
@@ -311,7 +311,7 @@ class CentredResiduals(CodedByArm):
         return _coded(self.codes, action, score, u)
 
     def unpack(self, vectors: Floats) -> Floats:
-        """Return the sums of each arm, (R, K, 1 + d), of sums `(R, *shape)`."""
+        """Return the sums of each arm, (R, K, 1 + d), from coded sums `(R, *shape)`."""
         return self.decoded(vectors)
 
 
@@ -350,9 +350,9 @@ class SaleResiduals:
     needs = NO_FACTS
 
     dim: int
-    """D, the length of a row"""
+    """length of a row of features"""
     features: int
-    """d, number of leading entries of a row that describe the customer"""
+    """number of leading entries of a row that describe the customer"""
     moment_weight: float = 0.35
     units: Floats = field(init=False, repr=False, compare=False)
 
@@ -376,7 +376,7 @@ class SaleResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change by moving a round to another slot, `sensitivity`, as phi = 0 adds 0."""
+        """Largest change if a round moves to another slot, as large as `sensitivity`."""
         return self.sensitivity  # as <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -396,7 +396,7 @@ class SaleResiduals:
         return np.concatenate([scores, added_up(x), second[:, i, j]], axis=-1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the sums of scores (..., D), of x (..., d) and of x x' (..., d, d)."""
+        """Return the sums of scores (..., D), of customers x (..., d) and of x x' (..., d, d)."""
         D, d = self.dim, self.features
         i, j = np.triu_indices(d)
         second = np.empty((*vectors.shape[:-1], d, d))
@@ -405,7 +405,7 @@ class SaleResiduals:
 
 
 def score_lengths(phi: Floats, p: Floats) -> Floats:
-    """Return `1 / (|phi| max(p, 1 - p))`, (...), the factor of (y - p) phi in `SaleResiduals`."""
+    """Return the factor of (y - p) phi in `SaleResiduals`, (...), at sale probability p."""
     return 1 / (np.maximum(norms(phi)[..., 0], 1e-9) * np.maximum(p, 1 - p))
 
 
@@ -430,7 +430,7 @@ class SlateResiduals:
     where clip shortens to Frobenius norm `moment_clip`. The mean row of a slate is damped by
     `common` = g, since no comparison of rows depends on it, and left out where p is 1/2: with rare
     rewards its score would only measure their rate. The direction of theta, common to all chosen
-    rows, is damped by `along` = h; c_0 is the share of the intercept. In `units` the second line is
+    rows, is damped by `along` = h; c_0 = `intercept_weight`. In `units` the second line is
     `moment_weight` = w times as long, and its half-vectorisation isometric.
 
     Guarantee:
@@ -446,14 +446,14 @@ class SlateResiduals:
     needs = NO_FACTS
 
     dim: int
-    """d, the length of a row"""
+    """length of a row"""
     context_bound: float = 1.0
     common: float = 0.25
-    """g, factor of the mean row of a slate, in [0, 1]"""
+    """factor of the mean row of a slate, in [0, 1]"""
     along: float = 0.3
-    """h, factor of the direction of theta, in [0, 1]"""
+    """factor of the direction of theta, in [0, 1]"""
     intercept_weight: float = 0.3
-    """c_0, coordinate of the intercept"""
+    """constant coordinate of every feature vector, for the intercept"""
     moment_weight: float = 0.5
     moment_clip: float = 0.55
     units: Floats = field(init=False, repr=False, compare=False)
@@ -479,7 +479,7 @@ class SlateResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change by moving a round to another slot, `sensitivity`, as empty slots add 0."""
+        """Largest change if a round moves to another slot, as large as `sensitivity`."""
         return self.sensitivity  # as <v, v'> >= -(1 + c_0^2)
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -506,13 +506,13 @@ class SlateResiduals:
         )
 
     def chance(self, theta: Floats, trust: Floats, x: Floats) -> Floats:
-        """Return p of rows (..., d) at reference points `theta` (..., 1 + d) and `trust` (...)."""
+        """Return predicted answers to rows (..., d) at reference `theta` (..., 1 + d), `trust`."""
         with np.errstate(over="ignore", invalid="ignore"):
             q = scipy.special.expit(theta[..., 0] + np.vecdot(theta[..., 1:], x))
             return np.clip(0.5 + trust * (q - 0.5), 0, 1)
 
     def coded(self, theta: Floats, trust: Floats, x: Floats, mean: Floats) -> Floats:
-        """Return (c_0, v), (..., 1 + d), of rows (..., d) and the means of their slates."""
+        """Return features (..., 1 + d) of rows (..., d), given the means of their slates."""
         z = x - (1 - self.common * clip_range(trust, 0, 1)[..., None]) * mean
         axis = unit(theta[..., 1:])
         v = _shortened(z - (1 - self.along) * np.vecdot(z, axis)[..., None] * axis)
@@ -534,7 +534,7 @@ def _shortened(z: Floats) -> Floats:
 
 
 def _weighed(weights: Floats, vectors: Floats) -> Floats:
-    """Return the sum (R, d) over n of weights (n, R) times vectors (n, R, d)."""
+    """Return the sum (R, d) over n rounds of weights (n, R) times vectors (n, R, d)."""
     # contiguous, so that the same BLAS routine sums whatever R is
     by_replica = np.ascontiguousarray(weights.T)[:, None]
     return (by_replica @ np.ascontiguousarray(vectors.transpose(1, 0, 2)))[:, 0]

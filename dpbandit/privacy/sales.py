@@ -22,10 +22,10 @@ from dpbandit.specs.choice import chances, weights
 
 @dataclass(frozen=True, kw_only=True)
 class Purchases:
-    """Counts of users who were offered a set A and bought y: (1_y, 0), or (0, 1_A / sqrt(S)).
+    """Counts of purchases b by product, and of offers z without any purchase.
 
-    For independent choices from a multinomial logit b_y / z_y estimates v_y, whatever was offered
-    beside y: b counts purchases, z the times that nothing was bought while y was offered.
+    A purchase of y adds 1 to b_y; a user who buys nothing of a set adds 1 / sqrt(`at_most`) to z_y
+    of its products. For a multinomial logit b_y / z_y estimates the attraction of y, in any sets.
 
     Guarantee:
         Replacing one user moves the counts by at most sqrt(2): whatever is fed, hers is a vector of
@@ -43,7 +43,7 @@ class Purchases:
     n_items: int
     """number of products; a product at several prices counts once for each"""
     at_most: int
-    """S, largest number of products in a set"""
+    """largest number of products in a set"""
     units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -91,20 +91,20 @@ class ChoiceScores:
     Guarantee:
         Rows are clipped to norm `context_bound` (non-finite ones become 0), a purchase counts only
         if the product was offered, and q becomes 0 where it is not finite. So at
-        every reference point replacing one user moves the sum by at most `sensitivity` = S,
-        S^2 = 2 (w h)^2 + 4 c^2: H is a covariance matrix, so positive semi-definite, which
-        shortening keeps, and of two such <H, H'> = tr(H H') >= 0, hence
-        `|H - H'|^2 <= |H|^2 + |H'|^2 <= 2 h^2`; and `|q - q'| <= 2 c`. Without clips `|H|` is at
-        most 1, its trace, and `|x_y - xbar|` comes near 2.
+        every reference point replacing one user moves the sum by at most `sensitivity`, the root of
+        2 (w h)^2 + 4 c^2: H is a covariance matrix, so positive semi-definite, which shortening
+        keeps, and of two such <H, H'> = tr(H H') >= 0, hence `|H - H'|^2 <= |H|^2 + |H'|^2 <= 2
+        h^2`; and `|q - q'| <= 2 c`. Without clips `|H|` is at most 1, its trace, and `|x_y - xbar|`
+        comes near 2.
     """
 
     # "at every reference point replacing one user moves the sum by at most `sensitivity`"
     needs = NO_FACTS
 
     dim: int
-    """D, the length of a row"""
+    """length of a row of features"""
     at_most: int
-    """S, places of a set"""
+    """largest number of products in a set"""
     context_bound: float = 1.0
     information_weight: float = 1.0
     information_clip: float = 0.5

@@ -39,7 +39,7 @@ from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.pure import PureSpend
 
 SegmentNoise: TypeAlias = Literal["exponential", "laplace"]
-_SEGMENT_LAWS: dict[str, type[OneSidedExponential] | type[Laplace]] = {
+_SEGMENT_LAWS: dict[str, type[OneSidedExponential] | type[Laplace]] = {  # by setting `noise`
     "exponential": OneSidedExponential,
     "laplace": Laplace,
 }
@@ -59,7 +59,7 @@ class AboveThreshold(Mechanism):
     of releases.
 
     Guarantee:
-        If one user moves every query by at most s, each its own way, then one run is epsilon-DP up
+        If one user moves every query up or down by at most s, then one run is epsilon-DP up
         to and including its halt (Theorem 3.23): shifting rho by s keeps all tests that did not
         fire, for epsilon / 2, and the one that fired moves by at most 2 s, for epsilon / 2. All
         `runs` compose.
@@ -142,13 +142,13 @@ class SegmentAboveThreshold(Mechanism):
 
     *Lemma A.* Let rho have a density p with p(r + b) >= e^(-epsilon b) p(r), and the query noise a
     survival function G with G(z - b) <= e^(epsilon b) G(z), for 0 <= b <= 1 (losses in [0, 1]).
-    Then the firing time is epsilon-DP, not 2 epsilon. *Proof.* Let b = l'_i(x) - l_i(x) > 0: the
-    queries up to some time agree, later ones all grow by b. Firing at k before that: equal. Else
-    P'(k) = int p(r) prod F(threshold + r - q_t - b) G(threshold + r - q_k - b) dr, b only in the
-    later factors; put r = r0 + b: these become those of P, earlier F grow, and p pays
-    e^(-epsilon b): P <= e^(epsilon b) P'. Conversely all F shrink under P' and G grows by at most
-    e^(epsilon b). Not firing: without G. So one-sided shifts are enough, and the one-sided
-    exponential law of mean 1 / epsilon will do for both.
+    Then the firing time is epsilon-DP, not 2 epsilon. *Proof.* Let P, P' be its laws under losses
+    l, l' and F = 1 - G. Let b = l'_i(x) - l_i(x) > 0: queries before round i agree, later ones all
+    grow by b. If k < i, P'(k) = P(k). Else P'(k) = int p(r) prod F(threshold + r - q_t - b)
+    G(threshold + r - q_k - b) dr, b only in the factors of t >= i; put r = r0 + b: these become
+    those of P, earlier F grow, and p loses e^(-epsilon b): P <= e^(epsilon b) P'. Conversely all F
+    shrink under P' and G grows by at most e^(epsilon b). If no test fires, the factor G is left
+    out. So one-sided shifts are enough, and both noises may be exponential of mean 1 / epsilon.
 
     Args:
         streams: the random streams of the replicas.
@@ -220,7 +220,7 @@ def _checked_values(values: AnyArray, replicas: int) -> Floats:
 
 
 def bit_epsilon(rate: float, probability: float) -> float:
-    """Return the epsilon of one `RedrawBit`: max(h, log(1 + (1 - p) (1 - e^-h) / p)).
+    """Return max(h, log(1 + (1 - p) (1 - e^-h) / p)), a bit's epsilon at rate h, probability p.
 
     >>> round(bit_epsilon(0.1, 0.1), 4)
     0.6187
@@ -231,7 +231,7 @@ def bit_epsilon(rate: float, probability: float) -> float:
 
 
 def redraw_probability(rate: float, epsilon: float) -> float:
-    """Return the least p for which a bit costs `epsilon`: (1 - e^-h) / (e^epsilon - e^-h).
+    """Return the least redraw probability of a bit of `epsilon`, the inverse of `bit_epsilon`.
 
     >>> round(redraw_probability(0.1, 0.6187), 3)
     0.1

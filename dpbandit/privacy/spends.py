@@ -62,7 +62,7 @@ class Slots(Protocol):
 
     @property
     def moving(self) -> float:
-        """Cost of moving a round to another slot, in replacements of one round, from 1 to 2; see
+        """Cost of moving a round to another slot, in units of replacing a round, from 1 to 2; see
         `dpbandit.privacy.mechanism.moving`."""
         ...
 
@@ -115,10 +115,10 @@ class Composed:
 
 @dataclass(frozen=True)
 class GaussianSpend:
-    """Cost of a mechanism whose calls are mu-GDP together: L2 movement over noise stddev.
+    """Cost of a mechanism whose calls are mu-GDP together: L2 movement divided by noise stddev.
 
-    A running sum that hears every round once has a release plan `slots`, for the cost of several
-    rounds of one person. A mechanism that is called in some rounds only must not have one:
+    A running sum that is called once in every round has a release plan `slots`, for the cost of
+    several rounds of one person. A mechanism that is called in some rounds only must not have one:
     `replace(spend, slots=None)`.
     """
 
@@ -221,7 +221,7 @@ class Repeated:
     part: Spend
     times: int
     factor: float | None = None
-    """change by all rounds of a person over that by one round; None is `times`"""
+    """change by all rounds of a person divided by that by one round; None is `times`"""
 
     def __post_init__(self) -> None:
         whole("times", self.times, 1)
@@ -232,7 +232,7 @@ class Repeated:
 
     @property
     def needs(self) -> frozenset[Hearing]:
-        """Facts on calls; the distance of visits in rounds counts only if every round is a call."""
+        """Facts on calls; a `factor` is for visits that are as far apart in calls as in rounds."""
         return frozenset() if self.factor is None else frozenset({Hearing.EVERY})
 
     @property
@@ -328,8 +328,8 @@ def different(spends: Iterable[Spend]) -> tuple[Spend, ...]:
 def within(spend: Spend, age: int) -> Spend:
     """Return an upper bound of the cost of releases up to `age` rounds after a user's round.
 
-    A running sum has the change of its first releases in its plan; other mechanisms count in full
-    from the user's round on. An `Expiring` one protects up to age window - 1, and not beyond.
+    A release plan tells the change of a running sum's first releases; of other mechanisms the whole
+    cost is included. An `Expiring` one protects up to age window - 1, and not beyond.
     """
     if isinstance(spend, Expiring):
         return within(spend.part, age) if age < spend.window else GaussianSpend(inf, spend.note)
@@ -368,7 +368,7 @@ class _Divisible(Spend, Protocol):
 NORM_ROUNDING = 1e-12
 """Relative margin for the rounding of a quotient of norms"""
 _MAX_AGE = 10**12
-"""Age in rounds beyond every horizon, for the cost of all releases"""
+"""Age in rounds that is larger than any horizon, so that all releases are included"""
 
 
 @lru_cache(maxsize=16)

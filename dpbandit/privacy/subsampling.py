@@ -13,9 +13,9 @@ from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connec
 from dpbandit.privacy.spends import GaussianSpend, check_loss, composed
 
 _TARGET_PRECISION = 0.999
-"""Share of the target epsilon that ends the search: one more try costs a convolution"""
+"""Share of the target epsilon at which the search ends, as each try costs a convolution"""
 _START_SHARE = 0.85
-"""Start of the search over the ratio of the central limit theorem; results are 0.83 to 0.9 of it"""
+"""Start of the search as a share of the central limit theorem's ratio; results are 0.83 to 0.9"""
 _MIN_RATIO, _MAX_RATIO = 1e-9, 20.0
 """Range of ratios in which the certificate uses the sampling"""
 _RATIO_MARGIN = 1 - 1e-12
@@ -32,27 +32,27 @@ class SampledGaussianSpend:
     Guarantee:
         For neighbours that replace a user, with E_a(P|Q) = sup P(S) - a Q(S)::
 
-            delta(e) of one release <= g E_a'(N(mu, 1) | N(0, 1)),  a' = 1 + (e^e - 1) / g,
+            delta(x) of one release <= g E_a'(N(mu, 1) | N(0, 1)),  a' = 1 + (e^x - 1) / g,
             g = `rate`,
 
-        for e >= 0. Proof. Let M1, M1' be the laws of the release given that the user was drawn and
-        M0 given that she was not: P = (1-g) M0 + g M1 and Q = (1-g) M0 + g M1'. For a = 1 + g (a' -
-        1)::
+        for epsilon = x >= 0. Proof. Let M1, M1' be the laws of the release given that the user was
+        drawn and M0 given that she was not: P = (1-g) M0 + g M1 and Q = (1-g) M0 + g M1'. For a = 1
+        + g (a' - 1)::
 
             P - a Q = g [ M1 - a' ((1-c) M0 + c M1') ],   c = a / a',
 
         so E_a(P|Q) = g E_a'(M1 | (1-c) M0 + c M1') <= g max(E_a'(M1|M0), E_a'(M1|M1')) by convexity
-        in Q. M1 and M1' are mixtures over the same draws; a draw without the user with a random one
-        of its b put in her place is a draw with her, which couples M1 to M0: all pairs are
-        Gaussians at most mu apart, E is jointly convex. At e < 0, E_a(P|Q) = 1 - a + a
+        in Q. M1 and M1' are mixtures over the same draws; if a random one of the b users drawn is
+        replaced by her, a draw without her becomes a draw with her, which couples M1 to M0: all
+        pairs are Gaussians at most mu apart, E is jointly convex. At x < 0, E_a(P|Q) = 1 - a + a
         E_(1/a)(Q|P), bounded alike. Together it is the curve of (1-g) N(0,1) + g N(mu,1) against
-        N(0,1) from e = 0 on and of the pair exchanged below. It is convex (its slope jumps up at e
-        = 0), so it is a curve of some pair, which dominates one release, and products of those
+        N(0,1) for x >= 0, and of the exchanged pair for x < 0. It is convex (its slope jumps up at
+        0), so it is a curve of some pair, which dominates one release, and products of those
         dominate all of them, however steps depend on releases (Zhu, Dong and Wang, "Optimal
         accounting of differential privacy via characteristic function", AISTATS 2022; the bound of
         one release: Balle, Barthe and Gaboardi, "Privacy amplification by subsampling", NeurIPS
-        2018). An accountant for Poisson sampling with added or removed users takes half the ratio,
-        and bounds another quantity.
+        2018). An accountant for Poisson sampling with added or removed users halves the ratio, and
+        bounds another quantity.
 
     >>> spend = SampledGaussianSpend(ratio=1.0, rate=0.01, count=1000)
     >>> f"{spend.delta(1.0):.4f}"
@@ -60,9 +60,9 @@ class SampledGaussianSpend:
     """
 
     ratio: float
-    """mu, largest movement of a release over its noise"""
+    """largest movement of a release by a user, divided by the stddev of its noise"""
     rate: float
-    """b / n, probability that a user is drawn"""
+    """probability that a user is drawn"""
     count: int
     note: str = "sampled Gaussian releases"
 
@@ -89,7 +89,7 @@ class SampledGaussianSpend:
 
     @property
     def clt(self) -> float:
-        """mu of the GDP limit of all releases, g sqrt(count (e^(mu^2) - 1)); not a bound."""
+        """mu of the GDP limit of all releases, rate sqrt(count (e^(ratio^2) - 1)); not a bound."""
         return self.rate * sqrt(self.count * expm1(min(self.ratio**2, 700.0)))
 
     def curve(self, epsilon: Floats) -> Floats:
@@ -125,7 +125,7 @@ class SampledGaussianSpend:
 
     @property
     def _unsampled(self) -> GaussianSpend:
-        """Cost as if every user were in every release: mixtures are no further apart than parts."""
+        """Cost as if every user were in every release, an upper bound."""
         return GaussianSpend(sqrt(2 * self.rho), self.note)
 
     def delta(self, epsilon: float) -> float:

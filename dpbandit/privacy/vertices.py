@@ -40,8 +40,8 @@ SELECTION_LAWS: dict[str, tuple[Law, type[PureSpend]]] = {
 class VertexGradients(Protocol):
     """Protocol of clipped gradients of a round (theta, previous, steps, ...), for `NoisyVertex`.
 
-    Either `RecursiveGradients` of arms, `steps` (G,), or `RecursiveLossGradients`: shapes without
-    G, and one number `steps`.
+    Either `RecursiveGradients` of G arms, with `steps` (G,), or `RecursiveLossGradients`, whose
+    arrays have no axis of arms and whose `steps` is one number.
     """
 
     @property
@@ -69,16 +69,16 @@ class NoisyVertex(Mechanism):
 
     In a round some arms take a step. For arm a, in its i-th, with the sum G_a of its gradients::
 
-        1. scores q_v = <d, v>, d = G_a / (i+1), of the 2d vertices v = +-R e_j
-        2. release argmin of q_v + noise of scale b_i = D S / ((i+1) epsilon_i),  D = 2R
+        1. scores q_v = <d, v>, d = G_a / (i+1), of the 2d vertices v = +-rho e_j
+        2. release argmin of q_v + noise of scale b_i = D S / ((i+1) epsilon_i),  D = 2 rho
 
-    computed as +-G_aj + noise of scale 2 S / epsilon_i, the same choice at any R: without noise
-    (epsilon_i = inf) it is the argmin exactly, ties to the lowest index. Vertex j < d is +R e_j,
-    d + j is -R e_j; arms without a step get -1. Laplace noise makes this report noisy min, Gumbel
-    noise the exponential mechanism. The j-th noise of a replica belongs to its j-th round.
+    computed as +-G_aj + noise of scale 2 S / epsilon_i, S = `sensitivity`, the same choice at any
+    radius rho: without noise (epsilon_i = inf) it is the argmin exactly, ties to the lowest index.
+    Vertex j < d is +rho e_j, d + j is -rho e_j; arms without a step get -1. Laplace noise makes it
+    report noisy min, Gumbel noise the exponential mechanism. A replica has one noise per round.
 
-    `adaptive`: S is not 2 M k with one bound k for all steps, but with the largest of
-    `k_i = min(k, M |u_i|_1 + B)` among the arm's steps so far, where u_i is known from the
+    `adaptive`: S is not 2 M k with one residual clip k, but with the largest `k_i = min(k, M
+    |u_i|_1 + B)` among the arm's steps so far, contexts <= M, rewards <= B and u_i known from the
     releases; the user of step i has her residual clipped to +-k_i. For the identity link.
 
     Guarantee:
@@ -89,10 +89,10 @@ class NoisyVertex(Mechanism):
         `|change of d|_inf = D |change of G_a|_inf / (i+1)`. A range r against noise of scale b is
         (r/b)-DP for Laplace (given the other noises, the winner's threshold moves by at most r),
         and has bounded range r/b for Gumbel (log-weights move by that, the normaliser by a
-        constant). (b) Given the view, only row s differs between the two worlds: in arm a_s by g_s,
-        in arm a'_s by g'_s. Later gradients depend on the view alone. If a_s = a'_s, one arm's sum
-        moves by at most S in every later step, which costs epsilon_i in its i-th: once through the
-        list of budgets. (c) If a_s != a'_s, two sums move by at most S/2 each, because a row
+        constant). (b) Given the view, only row s differs between the two neighbours: in arm a_s by
+        g_s, in arm a'_s by g'_s. Later gradients depend on the view alone. If a_s = a'_s, one arm's
+        sum moves by at most S in every later step, which costs epsilon_i in its i-th: once through
+        the list of budgets. (c) If a_s != a'_s, two sums move by at most S/2 each, because a row
         against 0 is half a replacement, and the noises of the arms are independent. Laplace: two
         lists of epsilon_i / 2, and a pair of them is epsilon_i-DP. Gumbel: 2 (epsilon_i/2)^2 / 8 <=
         epsilon_i^2 / 8 of zCDP, and a pair of bounded ranges epsilon_i/2 has bounded range
@@ -113,12 +113,12 @@ class NoisyVertex(Mechanism):
     order.
     """
 
-    # "Given the view, only row s differs between the two worlds"
+    # "Given the view, only row s differs between the two neighbours"
     needs = SUMMED
     controls = (0, 1, 2)
 
     order = inf
-    """norm of `sensitivity`, which bounds one coordinate of one arm's sum"""
+    """order of the norm of `sensitivity`, which bounds one coordinate of one arm's sum"""
 
     def __init__(
         self,
@@ -179,13 +179,13 @@ class NoisyVertex(Mechanism):
     def _clips(
         gradients: RecursiveGradients, theta: Floats, previous: Floats, steps: AnyArray
     ) -> Floats:
-        """Return the residual clips k_i of every arm, (R, G)."""
+        """Return the residual clip of every arm in its step, (R, G)."""
         M, B = gradients.context_bound, gradients.reward_bound
         size = np.abs(recursive_points(theta, previous, steps)).sum(axis=-1)
         return np.minimum(gradients.residual_clip, M * size + B)
 
     def _scales(self) -> Floats:
-        """Return the noise scales 2 S / epsilon_i on +-G_a, (R, G) or (G,)."""
+        """Return the arms' noise scales, 2 sensitivity / epsilon of their step, (R, G) or (G,)."""
         budgets = self._budgets[np.maximum(self._taken, 1) - 1]
         if self._by_arm is None:
             return np.asarray(2 * self.sensitivity / budgets)
@@ -193,26 +193,26 @@ class NoisyVertex(Mechanism):
 
 
 def vertex_scores(sums: Floats) -> Floats:
-    """Return scores <sum, v> / R (..., 2d) of the vertices v = +R e_1.., -R e_1.., of (..., d)."""
+    """Return scores <sum, v> (..., 2d) of sums (..., d) at vertices v = e_1, .., -e_1, .. ."""
     return np.concatenate([sums, -sums], axis=-1)
 
 
 def best_vertices(sums: Floats) -> Ints:
-    """Return argmin <sum, v> over the vertices, (R, G), of sums (R, G, d)."""
+    """Return the index of the vertex of least score, (R, G), of sums (R, G, d)."""
     return vertex_scores(sums).argmin(axis=-1)
 
 
 Profile: TypeAlias = Literal["inverse-sqrt", "uniform"]
 _PRECISION = 0.996
-"""Share of the target epsilon that ends the search: one more try costs a second"""
+"""Share of the target epsilon at which the search ends, as each try takes a second"""
 _MAX_RISE = 1e3
-"""Upper end of the search, over the budgets that the plain sum or zCDP allows"""
+"""Largest factor that is tried on the budgets that the sum of epsilons or zCDP allows"""
 
 
 def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
     """Return the epsilons of the printed noise of private online Frank-Wolfe, one for each step.
 
-    Han et al. (see `DPHDBChoices`) print::
+    Han et al. (see `DPHDBChoices`) print, for smoothness beta, diameter D, Lipschitz constant L::
 
         b_t = 4 D (beta D + L) sqrt(ln n ln(1/delta)) / (epsilon sqrt t).
 
@@ -236,7 +236,7 @@ def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
 def certified_budgets(
     n: int, *, noise: SelectionNoise, profile: Profile, epsilon: float, delta: float
 ) -> Floats:
-    """Return epsilon_t = c / sqrt t (inverse-sqrt) or c (uniform), c about the largest in budget.
+    """Return epsilon_t = c / sqrt t (inverse-sqrt) or c (uniform), c about the largest allowed.
 
     The certificate, the lesser of the exact loss distribution and zCDP, comes out between 0.99 and
     1 of epsilon; the search for c starts where the plain sum or zCDP meets the target. With

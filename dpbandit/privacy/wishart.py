@@ -1,7 +1,8 @@
 """Privacy cost of Wishart noise, exact, by a one-dimensional law of the privacy loss.
 
 Sheffet, "Private approximations of the 2nd-moment matrix using existing techniques in linear
-regression" (2015), releases M + W with W ~ W_p(L^2 I, k) for Gram matrices M of rows `|z| <= L`.
+regression" (2015), releases M + W, W ~ W_p(L^2 I, k), for Gram matrices M of rows z of length p,
+norm L at most.
 
 Proof of the certificate. (1) Pad every row with one more coordinate to norm exactly L, and draw
 the noise one dimension larger: without the extra row and column, dropped afterwards, the matrix
@@ -9,8 +10,8 @@ has exactly the law of W_p(L^2 I, k), so a guarantee for q = p + 1 dimensions an
 the release. (2) Removing a row u of norm L moves the matrix by uu'. With a = (k - q - 1) / 2 the
 density ratio at W is::
 
-    log f(W) / f(W + uu') = 1/2 - a log(1 + 1/c)        under the world with u,
-    log f(W) / f(W - uu') = -1/2 - a log(1 - 1/c)       under the world without (infinite: c <= 1),
+    log f(W) / f(W + uu') = 1/2 - a log(1 + 1/c)        for the data with u,
+    log f(W) / f(W - uu') = -1/2 - a log(1 - 1/c)       for the data without u (infinite if c <= 1),
 
 where c = 1 / u' W^-1 u ~ chi^2(k - q + 1) whatever the direction of u. Both laws are exact,
 the same at every node and whatever was released before, hence dominate adaptively: a user whose
@@ -33,18 +34,18 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
 
 _LOSS_CELLS = 4000
-"""Cells of the discretised loss of one node"""
+"""Number of cells of the discretised privacy loss of one node"""
 _MAX_EPSILON = 100.0
-"""Largest epsilon of the curve: delta falls beyond, and e^epsilon overflows in the end"""
+"""Largest epsilon at which delta is computed; a larger one has the delta of this one"""
 
 
 @dataclass(frozen=True)
 class WishartSpend:
-    """Cost of a tree whose nodes have W_p(L^2 I, degrees) noise, one user in `nodes` of them."""
+    """Cost of a tree whose nodes have Wishart noise of `degrees`, one user in `nodes` of them."""
 
     degrees: float
     dim: int
-    """p, the length of a row (x, r)"""
+    """length p of a row (context, reward)"""
     nodes: int
     note: str
 
@@ -113,7 +114,7 @@ class WishartSpend:
 
 @cache
 def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
-    """Return the smallest whole k for which the certificate meets (epsilon, delta)."""
+    """Return the least whole number of degrees of freedom that is (epsilon, delta)-DP."""
     if delta < 1e-12:
         raise InputError(f"Expected delta={delta} >= 1e-12 for Wishart noise.")
     low = dim + 4  # chi^2 needs k - q + 1 >= 1 with room to spare
@@ -137,7 +138,7 @@ def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
 
 @lru_cache(maxsize=8)
 def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Composition]:
-    """Return the composed losses of removing and of adding one row, rounded up."""
+    """Return the privacy losses of removing and of adding a row, composed over all nodes."""
     q = dim + 1
     a, freedom = (degrees - q - 1) / 2, degrees - q + 1
     width = 24 * sqrt(0.5 / freedom) + 60 / freedom
@@ -168,7 +169,7 @@ def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Compos
 
 
 def paper_degrees(epsilon: float, delta: float, *, dim: int, levels: int) -> float:
-    """Return the k of Shariff and Sheffet, p + ceil(224 m ln(8m/delta) ln(2/delta)/eps^2)."""
+    """Return the degrees of freedom printed by Shariff and Sheffet, for a tree of m = `levels`."""
     if epsilon == inf:
         return dim + 4
     spread = 224 * levels / epsilon**2 * log(8 * levels / delta) * log(2 / delta)
