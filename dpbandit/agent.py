@@ -1,4 +1,4 @@
-"""Base classes of agents, with settings and steps in one class; a started copy of it plays.
+"""Base classes of agents, with settings and steps in one class; a started copy of a config plays.
 
 An algorithm is read top to bottom in one class::
 
@@ -94,7 +94,7 @@ Inner: TypeAlias = Annotated[AgentConfig, lambda name, value: check_config(value
 
 
 def started(kind: type[T]) -> T:
-    """Declare an attribute that `start` sets, and no setting, as in `ridge = started(Ridge)`."""
+    """Declare an attribute that `start` sets, not a setting, as in `ridge = started(Ridge)`."""
     return cast(T, None)
 
 
@@ -208,7 +208,7 @@ class PrivateAgent(Agent[SpecT]):
     """Base class of agents that meet a target (epsilon, delta) with Gaussian noise."""
 
     epsilon: float = 1.0
-    """target epsilon, > 0; inf is play without privacy"""
+    """target epsilon, > 0; inf plays without privacy"""
     delta: float = 1e-5
     """target delta, in (0, 1)"""
 

@@ -99,7 +99,7 @@ def best_allowed(scores: Floats, mask: Bools) -> Ints:
 
 
 def random_allowed(uniforms: Floats, mask: Bools) -> Ints:
-    """Draw one of the actions that `mask` (..., K) allows, with equal chances, by uniforms (...).
+    """Draw one of the actions that `mask` (..., K) allows, all equally likely, (...).
 
     >>> random_allowed(np.array([0.2, 0.9]), np.array([[False, True, True]] * 2))
     array([1, 2])
@@ -129,7 +129,7 @@ def _threads() -> Any:
 
 
 def drawn(weights: Floats, uniforms: Floats) -> Ints:
-    """Draw index i of each row with probability weights_i / sum(weights): (R, K) -> (R,).
+    """Draw from each row of `weights` (R, K) an index with probability weight / sum, (R,).
 
     Weights are >= 0, at least one of each row is positive; `uniforms` (R,) are in [0, 1).
 

@@ -122,7 +122,7 @@ def check_readable(path: str | os.PathLike[str], *, called: str = "{}") -> None:
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    """Return True if `path` exists; raise `InputError` if the system rejects it, as if too long."""
+    """Return True if `path` exists; raise `InputError` if the system rejects it as too long."""
     with in_one_sentence("read", path), suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
         return True
@@ -168,13 +168,13 @@ def write_atomically(
 
 
 def unique_name(target: str | os.PathLike[str]) -> str:
-    """Return how a file's temporary files are called: a short hash, as long names are refused."""
+    """Return how names of a file's temporary files begin: a hash, since long names are refused."""
     return f".{sha256(os.fsencode(target)).hexdigest()[:16]}"
 
 
 @contextmanager
 def claimed(partial: Path, mode: int = 0o666) -> Iterator[None]:
-    """Lock a temporary file, which is created, or folder: a sign that its writer is alive."""
+    """Lock a temporary file (created if missing) or folder to show that its writer is alive."""
     held = None
     while held is None and fcntl is not None:
         flags = os.O_RDONLY if partial.is_dir() else os.O_RDWR | os.O_CREAT

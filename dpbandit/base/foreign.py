@@ -172,7 +172,7 @@ class _Clock:
         return text
 
     def watch(self, over: threading.Event) -> None:
-        """Start a thread that raises `OverTime` in this one at a limit, until `over` is set."""
+        """Start a thread that raises `OverTime` in the calling thread once a limit is exceeded."""
         here = threading.get_ident()
 
         def look() -> None:

@@ -238,7 +238,7 @@ _draws_of_block: ContextVar[BlockDraws | None] = ContextVar("draws of a block", 
 
 @contextmanager
 def drawn_in(rounds: int) -> Iterator[BlockDraws]:
-    """In a `with` block, record what sources return in this thread for a block of `rounds`.
+    """Record all numbers that sources return in a `with` block, for a block of `rounds` rounds.
 
     >>> uniforms = Streams([7]).uniforms("uniforms")
     >>> with drawn_in(3) as draws:

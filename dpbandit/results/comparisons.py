@@ -151,7 +151,7 @@ def differences(runs: Sequence[AgentRun], baseline: str, *, level: float = 0.95)
 
 
 _DIFFERENCE_COLUMNS = ["problem", "horizon", "agent", "epsilon", "delta"]  # of `differences`
-_DIFFERENCE_COLUMNS += ["difference", "low", "high", "p", "pairs"]
+_DIFFERENCE_COLUMNS += ["difference", "low", "high", "p", "pairs"]  # before those of all tests
 
 
 def _partner(runs: Sequence[AgentRun], run: AgentRun, baseline: str) -> AgentRun | None:
@@ -181,7 +181,7 @@ class Needed(NamedTuple):
     """Smallest epsilon at which an agent's mean regret is at most a given bound."""
 
     epsilon: float
-    """certified epsilon; inf if no run meets the bound, the smallest epsilon run if all do"""
+    """certified epsilon; inf if no run meets the bound, the smallest one of all runs if all do"""
     low: float
     """lower end of the bootstrap interval of `epsilon`"""
     high: float

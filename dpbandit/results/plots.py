@@ -63,7 +63,7 @@ _UNDATED: dict[str, dict[str, None]] = {  # format -> metadata that leave out th
 }
 DOTS = 160
 """Resolution of a PNG in dots per inch."""
-_TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}  # field of `words`
+_TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}  # metadata of figures
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def words(figure: Figure) -> str:
 
 
 def style(look: int) -> tuple[Any, Any]:
-    """Return the colour and dashes with number `look`; after 10, colours repeat in other dashes."""
+    """Return the colour and dashes with number `look`; after 10 colours repeat in other dashes."""
     turn, place = divmod(look, 10)
     return COLOURS[place], DASHES[(place + turn) % len(DASHES)]
 
@@ -509,7 +509,7 @@ class Overlay(NamedTuple):
 
     label: str
     at: Callable[[float], float]
-    """epsilon -> regret, at the figure's delta"""
+    """function from epsilon to regret, at the figure's delta"""
     dashes: Any = "solid"
     color: Any = "black"
 

@@ -15,7 +15,7 @@ from dpbandit.base import InputError, plain
 _TABLE_PATTERN = re.compile(r"\w+ \([\d, ]*\) ([0-9a-f]{32})")
 """Pattern of the text with which `as_words` describes an array or a data frame."""
 _MAX_LISTED_NUMBERS = 8
-"""Largest array that `as_words` writes out as a list of numbers."""
+"""Largest size of an array that results contain as a list of numbers, not as a hash."""
 _HASH_DIGITS = 6
 """Number of digits of a hash in a label."""
 _MAX_ARGUMENT_LETTERS = 40

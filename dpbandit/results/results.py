@@ -232,7 +232,7 @@ class Results:
     def where(self, **choice: Any) -> "Results":
         """Select runs by problem, environment, horizon, seed, agent, epsilon or delta.
 
-        A problem is selected by its label in `summary()`, or by the label that it has alone.
+        A problem is selected by its label in `summary()`, or its label in results without others.
 
         Raises:
             InputError: an unknown argument, no such run, or a label that several problems have.

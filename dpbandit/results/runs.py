@@ -221,7 +221,7 @@ def as_text(name: str) -> str:
 
 
 class Slope(NamedTuple):
-    """Estimate that regret grows as T^`value` with the horizon T, with its standard error."""
+    """Exponent `value` of regret as a power of the horizon, with its standard error."""
 
     value: float
     se: float

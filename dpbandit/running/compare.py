@@ -60,7 +60,7 @@ from dpbandit.specs import (
 )
 
 _CACHE_BYTES, _MAX_REPLICAS_TOGETHER = 1 << 22, 256
-"""Largest memory, in bytes, of the matrices of replicas that run together, and of such replicas."""
+"""Bytes for the matrices of replicas that run together, and largest number of such replicas."""
 
 
 def replicas_at_once(spec: Spec, config: AgentConfig | None = None) -> int:

@@ -23,7 +23,7 @@ _AT_THE_CLAIM = 0.9
 _ZERO_REGRET_SHARE = 1e-9
 """Share of the largest mean regret below which a regret counts as 0."""
 _NO_COST = 1.1
-"""Upper end of an interval of the cost ratio up to which, if it includes 1, there is no cost."""
+"""Upper end below which a cost ratio's interval that includes 1 means no cost of privacy."""
 
 
 def cost_of_privacy(results: Results) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def read_environment(path: str) -> EnvironmentFile:
 
 
 def write_environment(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Write an environment file; leave out arguments that are None, make `frame` relative to it."""
+    """Write an environment file; leave out arguments that are None; `frame` becomes relative."""
     values = {key: value for key, value in arguments.items() if value is not None}
     if isinstance(values.get("frame"), str | os.PathLike):
         values["frame"] = os.path.relpath(values["frame"], path.parent)

@@ -1,4 +1,4 @@
-"""Loop that plays an agent on a problem, and logs results at marks."""
+"""Loop that plays an agent on a problem, and logs results at given rounds, the marks."""
 
 import time
 import warnings
@@ -53,7 +53,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Mark:
-    """Cumulative numbers of replicas, (R,), at a logged round, copied for a callback."""
+    """Cumulative regret, reward and changes of action at a logged round, (R,), for a callback."""
 
     agent: str
     """name of the agent in a comparison"""

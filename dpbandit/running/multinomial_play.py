@@ -81,7 +81,7 @@ def multinomial_play(problem: Problem, player: Agent, streams: Streams) -> Multi
 
 
 def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, int]:
-    """Draw an order of `counts` (K,) plays after arm `before`; return its changes and last arm.
+    """Draw a random order of plays, `counts` (K,) per arm; return changes of arm and last arm.
 
     Positions are drawn for all arms but the most frequent one, which takes the remaining ones.
 

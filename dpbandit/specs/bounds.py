@@ -207,7 +207,7 @@ def scaled(
     """Scale columns (n, d) from public ranges (d,) to [-1, 1]; return them, and which were clipped.
 
     Raises `InputError` if more than a share `most_outside` of rows is clipped, and warns if fewer
-    are; does neither if that is None.
+    are; does neither if `most_outside` is None.
     """
     room = BOUND_SLACK * (high - low)
     out = np.logical_or(x < low - room, x > high + room)

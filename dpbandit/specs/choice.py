@@ -3,16 +3,16 @@
 A customer is offered at most S of N products and buys one, or none. An action has an entry for
 each product, 0 where it is not offered.
 
-The best assortment under a multinomial logit is computed exactly, at fixed prices, at prices of a
-list, or at any prices. The expected margin of a set A is R(A) = sum_A v_j r_j / (1 + sum_A v_j),
-which is at least z if and only if sum_A v_j (r_j - z) >= z. So with g(z) the sum of the S largest
-positive v_j (r_j - z) the best margin R* is the root of g(z) = z, and Dinkelbach's steps reach it::
+The best assortment under a multinomial logit is computed exactly, at fixed, listed or any prices.
+With margins r_j and v_j = exp(utility) of products j, a set A has the expected margin R(A) = sum_A
+v_j r_j / (1 + sum_A v_j), which is >= z if and only if sum_A v_j (r_j - z) >= z. If g(z) is the sum
+of the S largest positive v_j (r_j - z), the best margin R* solves g(z) = z. Dinkelbach's steps::
 
     z_0 = 0,   A_k attains g(z_k),   z_{k+1} = R(A_k),   until z no longer increases
 
 Where z_k < R*, g(z_k) > z_k and so R(A_k) > z_k; sets are finitely many, so the last is the best.
-With prices v_j (r_j - z) is replaced by the largest v_j(p) (p - c_j - z) over p: from a list, or in
-closed form, because log v_j(p) + log(p - c_j - z) is concave where v_j(p) = exp(a_j - b_j p).
+With prices p and unit costs c_j, v_j (r_j - z) becomes the maximum of v_j(p) (p - c_j - z) over p,
+from a list or in closed form, as its logarithm is concave in p where v_j(p) = exp(a_j - b_j p).
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def chances(weight: Floats, offered: Bools, axis: int = -1) -> Floats:
 
 @cache
 def size_law(n_products: int, at_most: int, levels: int) -> Floats:
-    """Return for k = 1 to `at_most` P(a uniformly random set with prices has k products or fewer).
+    """Return P(k products or fewer) in a uniformly random set at `levels` prices, for all k >= 1.
 
     >>> size_law(3, 2, 1)
     array([0.5, 1. ])
@@ -179,7 +179,7 @@ _SINGLE_LEVEL = np.ones(())
 
 
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:
-    """Return the best set as price numbers (..., N) of N products, 0 if off, and its margin.
+    """Return the best set as price numbers of N products, (..., N), 0 for none, and its margin.
 
     Args:
         weight: exp(utility) of each product at each of its P prices, (..., N, P).
@@ -334,7 +334,7 @@ class ChoiceSpec(BanditSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class AssortmentSpec(ChoiceSpec):
-    """Assortments at fixed prices: an action is a mask (R, N), 1 for offered ones of N products."""
+    """Assortments at fixed prices; an action is a mask (R, products) of the offered products."""
 
     margins: tuple[float, ...]
     """margin of a sale of each product, > 0"""

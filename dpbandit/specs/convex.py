@@ -125,9 +125,9 @@ class ConvexSpec(Spec):
 class StreamSpec(ConvexSpec):
     """Stochastic convex optimisation: data are independent draws from one law P.
 
-    The feedback is the datum. The comparator is the best point theta* for the law, not for the
-    users who happened to come: a round's regret is f(theta_t; z_t) - f(theta*; z_t), whose mean is
-    the excess risk F(theta_t) - F(theta*).
+    The feedback is the datum z. The comparator is the best point for the law, not for the users who
+    happened to come: a round's regret is f(theta; z) - f(best; z), with loss f and the played point
+    theta; its mean is the excess risk of theta.
     """
 
     feedback: Feedback = "datum"

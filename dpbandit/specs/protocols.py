@@ -188,7 +188,7 @@ class Spec:
     reward_unit: str = "reward"
     """unit of rewards, for axes of plots"""
     masks: Masks = "none"
-    """owner of masks of available actions, "none" (all are available), a "public" schedule, or the
+    """owner of masks of available actions, "none" (all available), a "public" schedule, or the
     "user", whose mask is then private"""
     kind: ClassVar[str] = "any problem"
     may_be_masked: ClassVar[bool] = False
@@ -386,7 +386,7 @@ class BanditSpec(Spec):
 
     @property
     def parameter_norm(self) -> float:
-        """Bound on the norm of a theta whose x . theta is within the rewards for all contexts x."""
+        """Bound on |theta| that holds if x . theta is a possible reward for all contexts x."""
         growth = self.dim**0.5 if self.context_order == 1 else 1.0
         return growth * self.reward_bound / self.context_bound
 
@@ -416,7 +416,7 @@ class Numbered:
         return 0
 
     def validate(self, action: Any, replicas: int) -> Ints:
-        """Return `action` as integers (R,) in [0, K); raise `InputError` if it is none such."""
+        """Return `action` as integers (R,) in [0, K); raise `InputError` if it has others."""
         return arms_in_range(action, replicas, self.n_actions)
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
