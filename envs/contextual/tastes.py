@@ -35,7 +35,7 @@ _STEP_TOLERANCE = 1e-3
 _BLOCK_ENTRIES = 1 << 18
 """Rows x nodes that are computed at once; changes speed, never values"""
 _FOLD_SHARE, _SEED = 5, 20_221
-"""One in five of each person's rows is held out; seed of their draw"""
+"""Divisor of a person's rows (a fifth is held out), and seed of the draw of held-out rows"""
 
 
 class Offers(NamedTuple):

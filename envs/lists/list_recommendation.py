@@ -278,11 +278,11 @@ class ListRecommendation(ListProblem):
         A new catalogue (unless shared), a new theta and the first user.
 
     Arguments:
-        * `n_items`, `length`, `horizon`: N, m, rounds.
+        * `n_items`, `length`, `horizon`: items N, list length m, rounds.
         * `taste`, `common`: number of entries of u, and of those that are 1 for all users (default:
           half); at most 10 may be random.
-        * `clicks`: `"position"`, with weights k^-decay; `"cascade"`; `"dependent"`, in which a
-          click at position k ends the visit with probability k^-(1/2); `"browsing"`.
+        * `clicks`: `"position"`, with weight k^-decay of position k; `"cascade"`; `"dependent"`, in
+          which a click at position k ends the visit with probability k^-(1/2); `"browsing"`.
         * `base_rate`, `appeal`: click probability at a logit of 0, and the scale of logits.
         * `decay`: exponent of position weights; an assumption, not a fit. `weights`: `"told"` to
           agents, or `"hidden"` from them (`"position"` only).

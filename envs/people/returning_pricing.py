@@ -82,9 +82,9 @@ class ReturningPricing:
 
     Arguments:
         * `people`, `visits`, `horizon`: people, largest number of visits of each, slots.
-        * `arrivals`: "robin" in turn; "exactly" `visits` random slots for each; "poisson" by a rate
-          drawn for each; "loyal" as "exactly", but half as often after a visit without a sale.
-        * `empty`: probability that a candidate does not come, whatever happened.
+        * `arrivals`: "robin" in turns; "exactly" `visits` random slots for each; "poisson" by a
+          rate drawn for each; "loyal" as "exactly", but half as often after a visit without a sale.
+        * `empty`: probability that a slot's candidate does not come, whatever happened before.
         * `cost`: cents per kWh, below 5; an assumption.
         * `survey_shift`, `survey_spread`: error of the public survey in the spec: the mean of the
           logarithm of the price coefficient is `survey_shift` standard deviations too large, its

@@ -49,10 +49,10 @@ class ReturningUsers:
         * `tastes`: scale of people's deviations from theta_0; 0 makes all alike.
         * `noise`, `link`: see Rewards.
         * `arrivals`: "exactly" `visits` slots each in uniformly random order (slots beyond the
-          horizon are dropped); "robin" in turn, so that visits are `people` slots apart; "poisson"
+          horizon are dropped); "robin" in turns, so that visits are `people` slots apart; "poisson"
           with rates that are exponential variables, also more than `visits` times; "loyal" as
           "exactly", but only with probability 1/2 after a low reward.
-        * `empty`: probability that a candidate does not come, whatever happened.
+        * `empty`: probability that a slot's candidate does not come, whatever happened before.
 
     Privacy protects a person: her contexts, rewards and times of all her visits (`Visits`).
     `spec.visits` has the largest number of visits; "poisson" arrivals may exceed it, and private
