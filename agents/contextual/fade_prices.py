@@ -1,4 +1,4 @@
-"""Pricing on released sums of residuals: a posterior of demand, fitted to every release."""
+"""FADE's pricing agents, whose model of demand is a posterior given all released sums."""
 
 from math import ceil, sqrt
 from typing import Any, Literal, cast
@@ -31,26 +31,26 @@ from dpbandit.privacy.residuals import SaleResiduals, score_lengths
 from dpbandit.specs import PriceListSpec
 
 PRIOR = 4.0
-"""Standard deviation of each coordinate of the parameter in its normal prior"""
+"""Standard deviation of each coordinate of the demand parameter in its normal prior"""
 _CROSSED_PRIOR = 8.0, 4.0
-"""Prior standard deviations with interactions: of a feature's effect on utility, and on the slope
-in the price"""
+"""Prior standard deviations, with features="interactions", of a customer feature's effect on
+utility and on the slope of utility in the price"""
 _LEAST_SLOPE = 0.05
-"""Least fall of utility from the middle of the price range to the highest price"""
+"""Smallest fall of utility from the middle of the price range to the highest price"""
 STEPS = 8
-"""Newton steps of a fit to all releases"""
+"""Largest number of Newton steps of a fit to all releases"""
 _MIN_DRAW_WIDTH = 0.5
-"""Least width of posterior draws, in posterior standard deviations: wide draws cost regret, and
-under noise the posterior stays wide"""
+"""Floor of the width of posterior draws, in posterior standard deviations"""
 _CROSSED_WIDTH = 0.2
-"""Width of posterior draws with interactions, whose parameter has twice the coordinates"""
+"""Width of posterior draws, in standard deviations, with features="interactions", whose parameter
+has twice the coordinates"""
 _LEAST_NOISE = 2.0
-"""Least noise that releases are taken to have: customers in the fit are imagined, and an exact fit
+"""Floor of the noise assumed in releases, since the fit uses synthetic customers, and an exact fit
 to the first releases may lock in prices from which nothing more is learned"""
 
 
 class ScoredSales(Fading):
-    """Base class of agents that play argmax_a margin_a x P(sale at price a), a logistic model."""
+    """Base class of agents that play argmax_a margin_a x P(sale at price a) by a logistic model."""
 
     plays = PriceListSpec
     spec, statistic = cast(PriceListSpec, None), cast(SaleResiduals, None)  # set when it starts
@@ -59,7 +59,7 @@ class ScoredSales(Fading):
     _before = 0  # first rounds, whose sales are counted and not summed
 
     def sales_statistic(self) -> SaleResiduals:
-        """Return the statistic of one round whose sums are released."""
+        """Return the statistic of a round that is summed, sale score and customer moments."""
         additive = self.features != "interactions"
         return SaleResiduals(
             dim=demand_spec(self.spec, self.features).dim,
@@ -69,7 +69,7 @@ class ScoredSales(Fading):
         )
 
     def fit_sales(self, width: float) -> None:
-        """Set up the posterior and its draws, `width` posterior standard deviations wide."""
+        """Initialise the posterior; its draws are `width` posterior standard deviations wide."""
         spec, R, D = self.spec, self.R, self.statistic.dim
         self._width, self._margins = width, spec.margins
         self._uniforms = self.streams.uniforms("exploration")
@@ -132,7 +132,7 @@ class ScoredSales(Fading):
         self._policies = with_latest(self._policies, self._played)
 
     def _mirrored(self, draw: Floats) -> Floats:
-        """Mirror draws, (R, D), with which demand would rise in the price, if it is a line."""
+        """Reflect draws, (R, D), by which demand would rise in the price, unless it is a curve."""
         if self.features != "additive":
             return draw
         return np.where(self._theta[:, -1:] + draw[:, -1:] > 0, -draw, draw)
@@ -143,7 +143,7 @@ class ScoredSales(Fading):
         ).maximise(self._theta, STEPS)
 
     def _score_sums(self) -> tuple[Scores, Floats, Floats]:
-        """Return imagined scores of all batches, the whitened design and the whitened releases."""
+        """Return scores of synthetic customers in all batches, whitened weights and releases."""
         statistic = self.statistic
         users, noise, sampling = past = self._faded()
         released, _, _ = statistic.unpack(self._releases)
@@ -158,20 +158,20 @@ class ScoredSales(Fading):
         return faded(self._ends - self._before, self.sums.fade, max(self.sums.stddev, _LEAST_NOISE))
 
     def _imagined(self, past: Faded) -> Floats:
-        """Return imagined customers with the released moments, (R, N, d)."""
+        """Return N synthetic customers, (R, N, d), whose moments equal the released ones."""
         users, noise, sampling = past
         _, first, second = self.statistic.unpack(self._releases)
         covariance = noise / self.statistic.moment_weight**2 + CUSTOMER_SPREAD * sampling
         return self._customers(first, second, users.sum(axis=1), covariance)
 
     def _every_price(self, customers: Floats) -> Floats:
-        """Return customers' feature rows at all prices: (R, N, d) -> (R, N, K, D)."""
+        """Return the D features of N customers (R, N, d) at all prices, (R, N, K, D)."""
         spec, (R, N, d) = self.spec, customers.shape
         every = self._rows(customers.reshape(R * N, d) * spec.context_norm)
         return every.reshape(R, N, spec.n_actions, -1)
 
     def _offered_rows(self, customers: Floats) -> Floats:
-        """Return rows (R, m, N, D) of the prices that m past batches offer customers (R, N, d)."""
+        """Return customers' rows at prices by the policies of m past batches, (R, m, N, D)."""
         spec, (R, N, _), m = self.spec, customers.shape, len(self._ends)
         every = self._every_price(customers)
         random = 0 if self.known.informed else 1
@@ -186,40 +186,41 @@ class ScoredSales(Fading):
         return every.reshape(-1, every.shape[-1]).take(first + offered, axis=0)
 
     def _best(self, every: Floats, policy: Floats) -> Ints:
-        """Return the prices (R, N) of a policy (R, D) for customers' rows (R, N, K, D)."""
+        """Return the indices of best prices by parameter `policy` for rows (R, N, K, D), (R, N)."""
         return np.asarray((self._margins * self._chances(every, policy)).argmax(axis=-1))
 
     def _chances(self, every: Floats, policy: Floats) -> Floats:
-        """Return P(sale), (R, N, K), of rows (R, N, K, D) at the parameter `policy`, (R, D)."""
+        """Return P(sale) by the parameter `policy`, (R, D), for rows (R, N, K, D), (R, N, K)."""
         utility = np.matvec(every.reshape(len(every), -1, every.shape[-1]), policy)
         return np.asarray(expit(utility.reshape(every.shape[:-1])))
 
 
 def prior_stddev(dim: int, length: int, features: Features) -> Floats:
-    """Return prior standard deviations, (length,), for rows of `length` with `dim` features."""
+    """Return prior standard deviations of all `length` parameters for `dim` customer features."""
     if features == "interactions":
         return np.repeat(_CROSSED_PRIOR, dim)
     return np.full(length, PRIOR)
 
 
 def falling(theta: Floats, at: int = -1) -> Floats:
-    """Project theta (R, D) to demand that falls in the price, coordinate `at`, within the ball."""
+    """Clip theta (R, D) to the ball and to demand that falls in the price, its coordinate `at`."""
     theta = np.array(theta)
     theta[:, at] = np.minimum(theta[:, at], -_LEAST_SLOPE)
     return in_ball(theta)
 
 
 _EIGENVALUE_FLOOR = 1.0
-"""Amount added to eigenvalues, over their mean: directions of little variance get little weight"""
+"""Amount added to eigenvalues, as a share of their mean, to limit directions of little variance"""
 
 
 class AimedScores:
     """Directions W phi of scores (y - p) W phi / |W phi|, with W chosen anew after every release.
 
-    A score has norm at most 1 and the noise is isotropic. Scores along phi have most of their norm
-    in coordinates that all rows share, the constant and the price. With W the inverse root of
-    E phi phi' (plus a floor), of imagined customers at the prices of the next batch, other
-    directions have a larger share. W is a function of releases, and part of the reference point.
+    Here phi is a row of features, y the sale and p its prediction. A score has norm at most 1 and
+    the noise is isotropic. Scores along phi have most of their norm in coordinates that all rows
+    share, the constant and the price. W, the inverse root of E phi phi' (plus a floor) over
+    synthetic customers at the next batch's prices, gives other directions more. W depends on
+    releases only.
     """
 
     def __init__(self, replicas: int, dim: int) -> None:
@@ -227,39 +228,38 @@ class AimedScores:
         self._past: Floats = np.zeros((replicas, 0, dim, dim))  # of each batch that was released
 
     def along(self, phi: Floats) -> Floats:
-        """Return the directions of scores of a round's rows: (R, D) -> (R, D)."""
+        """Return the directions W phi of scores for a round's rows phi, (R, D)."""
         return np.matvec(self._W, phi)
 
     def of_batches(self, phi: Floats) -> Floats:
-        """Return the directions of rows of past batches: (R, m, N, D) -> (R, m, N, D)."""
+        """Return the directions for rows of m past batches, (R, m, N, D), by the W of each."""
         return phi @ self._past.swapaxes(-1, -2)
 
     def batch_ends(self) -> None:
-        """Store the W in force as that of the batch just released."""
+        """Append the current matrix W to those of past batches."""
         self._past = with_latest(self._past, self._W)
 
     def aim(self, phi: Floats) -> None:
-        """Set W for a batch whose rows are distributed like phi, (R, N, D)."""
+        """Set the matrix W for a batch whose rows are distributed like `phi`, (R, N, D)."""
         eigenvalues, U = np.linalg.eigh(phi.swapaxes(1, 2) @ phi / phi.shape[1])
         floor = _EIGENVALUE_FLOOR * eigenvalues.mean(axis=1, keepdims=True)
         root = np.sqrt(np.maximum(eigenvalues, 0.0) + floor)
         self._W = (U / root[:, None]) @ U.swapaxes(1, 2)
 
 
-_IMAGINED_CUSTOMERS = 300
+_IMAGINED_CUSTOMERS = 300  # synthetic customers drawn per replica
 CUSTOMER_SPREAD = 0.05
-"""Variance that one customer adds to a coordinate of the released moments; a rough public guess"""
+"""Sampling variance of a coordinate of one customer's moments, a rough public guess"""
 _MIN_EIGENVALUE, _MAX_EIGENVALUE = 1e-4, 1.0
-"""Bounds of the eigenvalues of a covariance of vectors in the unit ball"""
+"""Bounds to which eigenvalues of customers' estimated covariance are clipped"""
 
 
 class ImaginedCustomers:
-    """Imagined customers: normal vectors with the released moments, clipped to the unit ball.
+    """Synthetic customers, normal vectors with the released moments, clipped to the unit ball.
 
-    Release k has mean (F n)_k (m, M), with m and M the first two moments of a customer, n the
-    lengths of batches and F their weights. The covariance of its noise is public, so generalised
-    least squares over all releases estimates m and M. The normals are drawn once, so that customers
-    change only as the estimates do.
+    A release has as mean its faded number of users times a customer's first two moments, and noise
+    of public covariance, so generalised least squares over all releases estimates these moments.
+    The normals are drawn once, so that customers change only as the estimates do.
     """
 
     def __init__(self, streams: Streams, dim: int) -> None:
@@ -268,9 +268,9 @@ class ImaginedCustomers:
         )()  # (R, N, d)
 
     def __call__(self, first: Floats, second: Floats, users: Floats, covariance: Floats) -> Floats:
-        """Return customers (R, N, d) for released sums of x (R, m, d) and of x x' (R, m, d, d).
+        """Return N customers, (R, N, d), for m released sums of x (`first`) and x x' (`second`).
 
-        Releases have faded numbers of `users`, (m,), and errors of `covariance` (m, m).
+        `users`, (m,), are the faded numbers of users; `covariance`, (m, m), is that of errors.
         """
         R, m, d = first.shape
         weights = np.linalg.solve(covariance, users)
@@ -287,30 +287,29 @@ class FadePrices(WarmStarted, ScoredSales):
 
     FADE's model of prices, with p the predicted chance of a sale at the released theta::
 
-        each round          sum v, the score of sale - p, and the customer's moments
-                            (`SaleResiduals`)
-        after release m     imagine customers with the released moments (`ImaginedCustomers`);
+        each round          sum (sale - p) times features, scaled to norm at most 1, and the
+                            customer's moments (`SaleResiduals`)
+        after release m     draw customers with the released moments (`ImaginedCustomers`);
                             offer them the prices of all past policies, which are public;
                             theta = argmax of the likelihood of ALL releases times a prior
                             (`ReleasedScores`), played = theta + width C z, C C' the posterior's
                             covariance and z normal, one draw for the whole batch,
-                            mirrored if demand would rise in the price
-        play                argmax_a margin_a logistic(phi_a . played), phi as in `demand_rows`
+                            reflected if demand would rise in the price
+        play                argmax_a margin_a logistic(phi_a . played), phi_a of `demand_rows`
 
-    With interactions every customer has a price slope of her own, nothing is mirrored, and scores
+    With interactions every customer has her own price slope, no draw is reflected, and scores
     give more weight to directions of small variance (`AimedScores`). Parameters stay in a ball.
 
-    A residual is compared with the theta in force when its reward arrives. With delayed rewards the
-    prices of a batch are therefore those of older policies, each for its share of the imagined
-    customers.
+    p is computed from the theta in force when the reward arrives. With delayed rewards the prices
+    of a batch are therefore those of older policies, each for its share of the synthetic customers.
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2), with interactions
         sqrt(4 + 4.5 0.5^2).
 
     **Limits.** Greedy play has no worst-case regret bound: a few runs play a price that does not
-    sell for thousands of rounds. If demand is no line in the price, as with two kinds of customers,
-    a line may stay at a wrong price for good (use `FadeCurve`).
+    sell for thousands of rounds. If utility is not linear in the price, as with two kinds of
+    customers, a linear model may stay at a wrong price for good (use `FadeCurve`).
 
     >>> from dpbandit import certify
     >>> round(certify(FadePrices(epsilon=1.0), "OJPricing").epsilon, 6)
@@ -318,7 +317,7 @@ class FadePrices(WarmStarted, ScoredSales):
     """
 
     features: Literal["additive", "interactions"] = "additive"
-    """features of a price, one slope for all customers, or one each (`demand_rows`)"""
+    """features of a price, with one slope for all customers or one for each (`demand_rows`)"""
 
     def begin(self) -> None:
         spec, additive = self.spec, self.features == "additive"
@@ -331,20 +330,21 @@ class FadePrices(WarmStarted, ScoredSales):
 
 
 def min_width(mu: float) -> float:
-    """Return the width of draws, in posterior standard deviations: mu, within [0.5, 1]."""
+    """Return the width of posterior draws, mu clipped to [0.5, 1], in standard deviations."""
     return max(_MIN_DRAW_WIDTH, min(1.0, mu))
 
 
 _BEND_PRIOR, _LINE_BEND_PRIOR = 2.0, 1e-3
-"""Prior standard deviations of the coefficient of each bend, in a curve and in a line"""
+"""Prior standard deviations of the coefficients of `curve`'s principal components, in the fit of a
+curve and in that of a line"""
 _FIRST_OFFERS, _FIRST_OFFERS_NOISE = 15, 5
-"""Offers of each price at first: the first number, plus the second over epsilon"""
+"""Rounds for which each price is offered at first, the first number plus the second / epsilon"""
 _SALE_VARIANCE = 0.2
-"""Variance of one sale, roughly"""
+"""Rough variance of the number of sales in one round"""
 
 
 def first_offers(spec: PriceListSpec, epsilon: float) -> int:
-    """Return how often each price is offered at first: at most T / 10 rounds in all."""
+    """Return the number of rounds that each price is offered at first, at most T / 10 in all."""
     offers = ceil(_FIRST_OFFERS + _FIRST_OFFERS_NOISE / epsilon)
     return min(offers, spec.horizon // (10 * spec.n_actions))
 
@@ -352,26 +352,26 @@ def first_offers(spec: PriceListSpec, epsilon: float) -> int:
 class FadeCurve(ScoredSales):
     """Play price lists by a model of demand that may be any curve of the price.
 
-    FADE's model of prices if demand may be no line in the price, one curve for all customers::
+    FADE's model of prices if utility need not be linear in the price, one curve for all customers::
 
         first            offer each price n times, in blocks of random order; only the sales of each
                          price are released from these customers (`CountedSums`)
-        each round       sum the score of sale - p and the customer's moments, as `FadePrices` does
+        each round       sum scores of sales and the customer's moments, as `FadePrices` does
         after a release  fit a line and a curve (`curve`) to all releases and the counts; a random
                          draw chooses between them, the curve with its posterior probability
                          (Laplace's approximation, even odds a priori)
-        play             argmax_a margin_a logistic(phi_a . played), played drawn once a batch from
-                         the posterior of the chosen fit
+        play             argmax_a margin_a logistic(phi_a . played), phi_a of `demand_rows`, played
+                         drawn once a batch from the posterior of the chosen fit
 
     A customer moves one count by 1, which needs much less noise than a vector. A curve fits the
     average sales at each price, whatever the shape of demand; a line needs fewer customers.
 
     Guarantee:
-        The guarantee of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2). Customers who are counted,
-        with Laplace noise of the whole epsilon, are not summed, so that all releases cost the
-        larger cost of the two mechanisms (`Parallel`). Turns are public coins, and a sale is
-        counted for the price in turn, even if a `Guard` offered another. All else is a function of
-        releases, public coins and the customer's own context.
+        The guarantee of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2). Customers whose sales are
+        counted, with Laplace noise of the whole epsilon, are not summed, so that all releases cost
+        the larger cost of the two mechanisms (`Parallel`). The order of first offers is public, and
+        a sale is counted for the price in turn, even if a `Guard` offered another. All else is a
+        function of releases, public coins and the customer's own context.
 
     >>> from dpbandit import certify
     >>> certify(FadeCurve(epsilon=1.0), "OJPricing").epsilon <= 1
@@ -427,7 +427,7 @@ class FadeCurve(ScoredSales):
         return self._in_turn(turn)
 
     def _in_turn(self, round: int) -> Ints:
-        """Return the price in turn in this round, counted from 0, as places on the list, (R,)."""
+        """Return indices of the prices to offer in first round `round`, counted from 0, (R,)."""
         block, place = divmod(round, self.spec.n_actions)
         while len(self._orders) <= block:
             self._orders.append(self._turns().argsort(axis=1))

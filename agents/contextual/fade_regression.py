@@ -1,4 +1,4 @@
-"""Greedy play on regressions whose Gram matrices and moments are released by a fading sum."""
+"""Greedy agents on ridge regressions of Gram matrices and moments, released by a fading sum."""
 
 from math import sqrt
 from typing import Any, Literal
@@ -24,41 +24,40 @@ from dpbandit.privacy import FadingSum, SecondMoments
 from dpbandit.specs import LINKS
 
 _LEAST_EIGENVALUE = 0.3
-"""Least eigenvalue of a solved matrix, in units of the spectral norm of the noise"""
+"""Floor on eigenvalues of the regularised Gram matrix, in units of its noise's spectral norm"""
 _MAX_ADVANCE = 2.0
-"""Largest extra weight of the latest release, which would grow without bound as fade nears 1"""
+"""Cap on the extra weight of the latest release, which would grow without bound as fade nears 1"""
 _RESPONSE_BOUND = 0.75
-"""Clipping bound of a working response in the logistic model, whose norm is at most 1"""
+"""Clipping bound of moments in the logistic model, working response times row, at most 1 in norm"""
 _UNCLIPPED = 1e4
-"""Bound of working responses before their moments are clipped"""
+"""Bound on working responses, so large that only the clipping of moments takes effect"""
 
 
 class SummedRegression(Arms):
     """Base class of agents that play the best arm of a ridge regression on released sums.
 
-    Release k, of N_k rounds (faded ones count less), has Gram noise of off-diagonal stddev s_G and
-    moment noise s_u. All releases are added with public weights N_k / (s_u^2 + N_k C^2 / D), alike
-    for both sums, so that E moment = E gram theta exactly; then::
+    Release k, of N_k rounds (faded ones count less), has noise of stddev s_G off the Gram matrix's
+    diagonal and s_u in the moment. Both sums add all releases with the same public weights
+    N_k / (s_u^2 + N_k C^2 / d), contexts of norm at most C, so that E moment = E gram theta; then::
 
-        theta = (gram + shift Gamma I)^-1 moment,       Gamma = 2 sqrt(D) (added-up s_G),
+        theta = A^-1 moment,    A = gram + shift Gamma I,    Gamma = 2 sqrt(d) (added-up s_G),
 
-    with the eigenvalues of the solved matrix A raised to at least 0.3 Gamma. Rewards are scaled to
-    [-1, 1], or replaced by the sign of the scaled reward. The arm played maximises::
+    with the eigenvalues of A raised to at least 0.3 Gamma. Rewards are scaled to [-1, 1], or
+    replaced by the sign of the scaled reward. The arm played maximises::
 
         x . theta + `bonus` s |A^-1 x|,       s = the added-up s_u,
 
-    the prediction plus `bonus` standard deviations of its privacy noise, so that arms are tried
-    that few users like this one have had. The first batch, and ties, are played uniformly at
-    random.
+    the prediction plus `bonus` standard deviations of its privacy noise, to try arms that few users
+    with similar contexts have had. The first batch, and ties, are played uniformly at random.
     """
 
     masks = ("public", "user")
     sums = started(FadingSum)
     statistic = started(SecondMoments)
     _advance = 0.0
-    """share of their weight in later releases that users of the latest release get at once"""
+    """share of the latest users' total weight in later releases that is added at once"""
     _least_noise = 0.0
-    """least noise of a release that widths assume"""
+    """floor of the noise that the bonus assumes in a release, a standard deviation"""
 
     def regress(
         self,
@@ -69,7 +68,7 @@ class SummedRegression(Arms):
         bonus: float,
         signs: bool = False,
     ) -> None:
-        """Initialise the regression on the releases of `sums`, a `FadingSum` or alike."""
+        """Initialise the regression on the releases of `sums`, such as a `FadingSum`."""
         self.sums, self.statistic = sums, statistic
         self._shift, self._bonus, self._signs = shift, bonus, signs
         self._uniforms = self.streams.uniforms("exploration")
@@ -106,7 +105,7 @@ class SummedRegression(Arms):
         return (low + high) / 2 + (high - low) / 2 * self._predictors(context)
 
     def _indices(self, context: Floats) -> Floats:
-        """Return the index of each arm, (R, K): the largest is played."""
+        """Return the index of each arm, (R, K), the largest of which is played."""
         return self.scores(context)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -140,18 +139,18 @@ class SummedRegression(Arms):
         self._width = self._bonus * moment_unit * trying * inverse
 
     def _weight(self, noise: float) -> float:
-        """Return the weight of a release with moment noise of variance `noise`."""
+        """Return the weight of a release whose moment has noise of variance `noise`."""
         statistic = self.statistic
         sampling = self._users * statistic.context_bound**2 / statistic.block_dim
         return self._users / (noise + sampling)
 
     def _predictors(self, context: Floats) -> Floats:
-        """Return x . theta_a plus the bonus, (R, K)."""
+        """Return predictions x . theta_a plus the bonus of each arm, (R, K)."""
         predictor, width = self._predicted(context)
         return predictor + width
 
     def _predicted(self, context: Floats) -> tuple[Floats, Floats]:
-        """Return x . theta_a and the bonus, `bonus` s |A^-1 x|, (R, K) each."""
+        """Return predictions x . theta_a and exploration bonuses of all arms, (R, K) each."""
         if self.spec.shared:
             predictor, wide = np.matvec(context, self._theta[:, 0]), context @ self._width[:, 0]
         else:
@@ -166,7 +165,7 @@ class SummedRegression(Arms):
         return context, action, np.sign(scaled) if self._signs else scaled
 
     def _forget(self) -> None:
-        """Fade the sums before a release is added; a linear model does not."""
+        """Fade the sums of releases before another is added; does nothing in a linear model."""
 
     def _fit(
         self, Gamma: float, user: float, gram: Floats, moment: Floats
@@ -176,7 +175,7 @@ class SummedRegression(Arms):
     def _solve(
         self, ridge: float, Gamma: float, gram: Floats, moment: Floats
     ) -> tuple[Floats, Floats]:
-        """Return A^-1 moment (R, G, D) and A^-1 (R, G, D, D), A = gram + ridge I, bounded below."""
+        """Return A^-1 moment and A^-1 for A = gram + ridge I, its eigenvalues bounded below."""
         eigenvalues, U = np.linalg.eigh(gram)
         positive = np.maximum(eigenvalues + ridge, max(_LEAST_EIGENVALUE * Gamma, 1e-12))
         inverse = (U / positive[..., None, :]) @ U.swapaxes(-1, -2)
@@ -187,20 +186,20 @@ class FadeRegression(OnDevices, SummedRegression):
     """Play slates by a ridge regression on fading sums of x x' and r x, one shared parameter.
 
     FADE's model of a shared parameter with coding="rewards", with more than 50 features, or if arms
-    come and go, because the Gram matrix holds the contexts that were played::
+    come and go, because the Gram matrix contains only contexts that were played::
 
         each round       sum x x' and r x, r the sign of the reward about the middle of its range,
-                         or the reward on a scale from -1 to 1 (`SecondMoments`)
-        after release k  theta = (gram + shift Gamma I)^-1 moment, of all releases, see
-                         `SummedRegression`
-        play             argmax_a x_a . theta + bonus s |(gram + shift Gamma I)^-1 x_a|
+                         or the reward scaled to [-1, 1] (`SecondMoments`)
+        after release k  theta = A^-1 moment of all releases, A the regularised Gram matrix (see
+                         `SummedRegression`)
+        play             argmax_a x_a . theta + bonus s |A^-1 x_a|, s the noise of the moment
 
     Guarantee:
-        The guarantee of `Fading`, with sensitivity 2 in units of r x: for `|x|`, `|y|`, `|r|`, `|s|
-        <= 1` `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4`, so that the Gram matrix at weight 1 / sqrt(2)
-        adds nothing to the sensitivity.
+        The guarantee of `Fading`, with sensitivity 2 in units of r x: for rows x, y of norm at most
+        1 and rewards r, s in [-1, 1], `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4`, so that the Gram
+        matrix at weight 1 / sqrt(2) adds nothing to the sensitivity.
 
-    **Limits.** Predictions of signs order arms and are not in units of the reward.
+    **Limits.** Predictions of signs rank arms and are not in units of the reward.
 
     >>> from dpbandit import certify
     >>> round(certify(FadeRegression(epsilon=1.0), "Recommendation").epsilon, 6)
@@ -209,10 +208,10 @@ class FadeRegression(OnDevices, SummedRegression):
 
     # 11 settings: three of a regression, and those of every fading sum on devices
     response: Literal["auto", "sign", "linear"] = "auto"
-    """response of the regression, sign or scaled reward; auto is sign for identity, logistic and
-    probit links, else linear"""
+    """response of the regression, the reward's sign or ("linear") the scaled reward; auto is sign
+    for identity, logistic and probit links, else linear"""
     shift: Positive = 1.0
-    """ridge, in units of the spectral norm of the noise"""
+    """ridge, in units of the spectral norm of the Gram matrix's noise"""
     bonus: Least0 = 0.0
     """size of the bonus, in standard deviations of the privacy noise in a prediction"""
     _shared = True
@@ -240,17 +239,18 @@ class FadeRegression(OnDevices, SummedRegression):
 class FadeTrying(FadeRegression):
     """Play arms with parameters of their own by ridge regressions with randomised bonuses.
 
-    FADE's model of few features with coding="rewards", of very few without a link, and of arms that
-    come and go. It sums the statistic of `FadeRegression` in a block for each arm, and plays the
-    arm with the largest::
+    FADE's model of few features with coding="rewards", of very few without a known link, and of
+    arms that come and go. It sums x x' and r x for each arm by itself, as `FadeRegression` does for
+    all, and plays the arm with the largest::
 
         x . theta_a + bonus s |A_a^-1 x| z_a,       z_a ~ N(0, 1), drawn for every user and arm
 
-    A fixed bonus would send a whole batch of users in a new part of context space to one arm; draws
-    send them to all arms, so that one batch suffices to compare arms. s is at least the noise of
-    one release at epsilon 10: with width 0 the agent could lock in an arm that was the best by
-    chance. A user of the latest batch will get fade / (1 - fade) times its current weight in later
-    releases; half of that is added at once. All this is post-processing of releases, and public
+    A_a is the regularised Gram matrix, s the noise of the moment (`SummedRegression`). A fixed
+    bonus would send a whole batch of users in a new part of context space to one arm; draws send
+    them to all arms, so that one batch suffices to compare arms. s is at least the noise of one
+    release at epsilon 10: with width 0 the agent could lock in an arm that was the best by chance.
+    Users of the latest batch will get fade / (1 - fade) times their current weight in later
+    releases; half of that is added at once. All this is post-processing of releases and public
     coins.
 
     Guarantee:
@@ -262,7 +262,7 @@ class FadeTrying(FadeRegression):
     """
 
     bonus: Least0 = 1.5
-    """size of the draws, in standard deviations of the privacy noise in a prediction"""
+    """width of the random draws, in standard deviations of the privacy noise in a prediction"""
     _shared = False
     _advance = 0.5
     _least_noise = 1.4
@@ -282,19 +282,19 @@ class FadeTrying(FadeRegression):
 class FadeLogistic(OnDevices, SummedRegression):
     """Play slates by a logistic model of one shared parameter, fitted by damped Newton steps.
 
-    FADE's model of sales with coding="rewards", inside `Priced`, and of rewards in [0, 1]. It sums
-    x x' and r x of reweighted rows (iteratively reweighted least squares, Green, JRSS B 1984): at
-    the parameter theta_k played in a batch, with z = x . theta_k, p = logistic(z) and weight h = 4
-    p (1 - p) in [0, 1], the rows::
+    FADE's model of sales with coding="rewards", inside `Priced`, and of rewards r in [0, 1]. It
+    sums Gram matrix and moment of reweighted rows (iteratively reweighted least squares, Green,
+    JRSS B 1984): at the parameter theta played in a batch, with z = x . theta, p = logistic(z) and
+    weight h = 4 p (1 - p) in [0, 1], the rows::
 
         sqrt(h) x,     working response (r - p + h z / 4) / sqrt(h)
 
     make linear regression a Newton step, and their moments are bounded: `|r - p + h z / 4| <= 1`.
-    The ridge pulls towards the previous parameter, not towards 0, and sums linearised at older
+    The ridge shrinks towards the previous parameter, not towards 0, and sums linearised at older
     parameters fade by 0.8 per release. Steps have norm at most 3 and end in a public ball: for
-    steep demand whole Newton steps diverge, most of all with little noise, which shortens them. All
-    this is post-processing of releases. The arm played has the largest predicted chance, with a
-    bonus as in `FadeRegression`.
+    steep demand full Newton steps diverge, the more so the smaller the noise. All this is
+    post-processing of releases. The arm played has the largest predicted probability, with a bonus
+    as in `FadeRegression`.
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity sqrt(5) in units of x x'.
@@ -305,7 +305,7 @@ class FadeLogistic(OnDevices, SummedRegression):
     """
 
     shift: Positive = 0.5
-    """ridge, in units of the spectral norm of the noise"""
+    """ridge, in units of the spectral norm of the Gram matrix's noise"""
     bonus: Least0 = 0.0
     """size of the bonus, in standard deviations of the privacy noise in a prediction"""
     _forgetting = 0.8

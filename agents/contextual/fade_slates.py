@@ -1,4 +1,4 @@
-"""Slates and shared parameters, learned from released sums of residuals of contrasts."""
+"""Agent of FADE for one parameter shared by all arms, learned from released sums of residuals."""
 
 from math import sqrt
 
@@ -24,41 +24,41 @@ from dpbandit.privacy.residuals import SlateResiduals, unit
 from dpbandit.specs import LINKS
 
 _PRIOR, _INTERCEPT_PRIOR = 1.0, 5.0
-"""Prior standard deviations of a coordinate and of the intercept, wide for very rare rewards"""
+"""Prior standard deviations of a coefficient and of the intercept, wide for very rare rewards"""
 _SCORE_VARIANCE = 0.6
-"""Variance of one user's score, summed over d coordinates; a rough public guess"""
+"""Variance of one user's score, summed over its coordinates, a rough public guess"""
 _PRIOR_COUNT = 2
-"""Weight of the first guess of the coordinates' prior variance, in coordinates"""
+"""Number of coordinates that the first guess of their prior variance counts as"""
 _NEWTON_STEPS, _FIRST_NEWTON_STEPS = 2, 6
-"""Newton steps after a release, and after the first"""
+"""Largest number of Newton steps after a release, and after the first release"""
 
 
 class FadeSlates(OnDevices, WarmStarted):
-    """Play slates by one shared parameter, learned from fading sums of scores of y - p.
+    """Play slates by one shared parameter, learned from fading sums of residuals of rewards.
 
-    FADE's model of rows of features, with y the reward on a scale from 0 to 1, or with a link
-    (identity, logistic, probit) the indicator of a reward above the middle of its range, and p its
-    mean at the released theta::
+    FADE's model of slates, a row of features for each arm. y is the reward scaled to [0, 1], or
+    with a known link (identity, logistic, probit) the indicator of a reward above the middle of its
+    range; p is its prediction at the released theta::
 
-        each round       sum (y - p) (chosen row - mean row of the slate) and the slate's moments
-                         (`SlateResiduals`)
-        after release m  imagine slates with the released moments (`ImaginedSlates`) and let all
+        each round       sum (y - p) (chosen row - mean row of the slate), scaled to norm at most 1,
+                         and the slate's moments (`SlateResiduals`)
+        after release m  draw slates with the released moments (`ImaginedSlates`) and let all
                          past policies, which are public, choose from them;
                          theta = argmax of the likelihood of ALL releases times a normal prior
                          (`ReleasedScores`), whose variance is fitted to theta and its uncertainty
-                         trust = t / (t + 100)
+                         trust = t / (t + 100) after t rounds
         play             argmax_a x_a . theta
 
-    In the first batch p is 1/2; later it moves to the prediction at theta, by trust. 1/2 gives more
-    information per unit of sensitivity, but only the prediction makes sums that are 0 in
-    expectation at the truth for all slates. A residual is compared with the theta in force when its
-    reward arrives. With delayed rewards the rows of a batch were therefore chosen by older
-    policies, each for its share of the imagined slates.
+    In the first batch p is 1/2; later it is 1/2 and the prediction at theta, averaged with weights
+    1 - trust and trust. 1/2 gives more information per unit of sensitivity, but only residuals from
+    predictions have expectation 0 at the true theta for all slates. p uses the theta in force when
+    the reward arrives. With delayed rewards the rows of a batch were therefore chosen by older
+    policies, each for its share of the synthetic slates.
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity sqrt(4 (1 + 0.3^2) + 2 (0.5 0.55)^2).
 
-    **Limits.** Predictions order arms and are not in units of the reward. Fits take time in
+    **Limits.** Predictions rank arms and are not in units of the reward. Fits take time in
     proportion to d^2.
 
     >>> from dpbandit import certify
@@ -145,7 +145,7 @@ class FadeSlates(OnDevices, WarmStarted):
         )
 
     def _scores(self, one: slice) -> Scores:
-        """Return the scores of imagined users of all batches at the batches' reference points."""
+        """Return the scores of synthetic users in all batches, at the parameters of the batches."""
         met = in_force(self._ends, self.spec.delay, self._slates.count // 2)
         row, mean = self._slates.chosen(
             one, self._thetas[one, :, 1:], met, random=not self.known.informed
@@ -158,23 +158,22 @@ class FadeSlates(OnDevices, WarmStarted):
 
 
 _N_SLATES = 128
-"""Imagined slates of a replica; a mirror image of each is used, too"""
+"""Number of synthetic slates of a replica; a mirror image of each is used, too"""
 SLATE_SPREAD = 0.2
-"""Variance that a slate adds to an entry of d times the released moments; a rough public guess"""
+"""Sampling variance of an entry of d times a slate's moments, a rough public guess"""
 _LEAST_EIGENVALUE = 0.02
-"""Least eigenvalue of the estimated moments, over their mean"""
+"""Floor on eigenvalues of the estimated moments of rows, as a share of their mean"""
 _LEAST_TRACE = 0.2
-"""Least trace of a user's estimated moments"""
+"""Floor on the trace of the estimated moments of a user's rows"""
 
 
 class ImaginedSlates:
-    """Slates of independent unit vectors, stretched to the released second moments of rows.
+    """Synthetic slates of random unit vectors, transformed to the released second moments of rows.
 
-    Release k has mean (F n)_k M, M the clipped moments of a user's rows, n the lengths of batches
-    and F their weights; generalised least squares over all releases estimates M up to a factor,
-    which does not matter. Its deviation from the identity is shrunk by the share of its square that
-    noise explains (James and Stein). The unit vectors are drawn once, so that slates change only as
-    the estimates do.
+    A release has as mean its faded number of users times M, the clipped second moments of a user's
+    rows; generalised least squares over all releases estimates M up to a factor, which does not
+    matter. Its deviation from the identity is shrunk by the share of its square that noise explains
+    (James and Stein). The unit vectors are drawn once, so that slates change only as M does.
     """
 
     count = 2 * _N_SLATES
@@ -184,9 +183,10 @@ class ImaginedSlates:
         self._root: Floats = np.tile(np.eye(dim), (len(streams), 1, 1))  # M^1/2, up to a factor
 
     def learn(self, moments: Floats, users: Floats, covariance: Floats) -> None:
-        """Estimate the distribution of slates from moments (R, m, d, d) of faded `users`, (m,).
+        """Estimate the distribution of slates from m released sums of moments, (R, m, d, d).
 
-        `covariance`, (m, m), is that of a diagonal entry between releases, off the diagonal half.
+        `users`, (m,), are the faded numbers of users; `covariance`, (m, m), is that of errors of
+        a diagonal entry between releases, twice that of other entries.
         """
         R, m, d, _ = moments.shape
         weights = np.linalg.solve(covariance, users)
@@ -208,10 +208,10 @@ class ImaginedSlates:
     ) -> tuple[Floats, Floats]:
         """Return the chosen rows and the mean rows of each batch's slates, (R, m, 2 N, d) each.
 
-        The replicas are `one`. Policies are parameters (R, m, d), the first of them uniform play if
-        `random`; `in_force`, (m, N), is the index of the policy that chose from a slate. The second
-        half are mirror images about the policy's direction, with equal choices: components across
-        that direction cancel exactly.
+        `one` is the slice of replicas. Policies are parameters (R, m, d), the first of them uniform
+        play if `random`; `in_force`, (m, N), is the index of the policy that chose from a slate.
+        The second half are mirror images about the policy's direction, with equal choices, so that
+        components orthogonal to that direction cancel exactly.
         """
         slates, root = self._slates[one], self._root[one, None]
         R, N, K, d = slates.shape

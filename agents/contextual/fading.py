@@ -1,4 +1,4 @@
-"""Base of agents that learn from fading sums of a bounded statistic: batches, ledger, priors."""
+"""Base classes of agents that learn from fading sums of a bounded statistic."""
 
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -30,20 +30,20 @@ from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior, posterior
 BanditSpecT = TypeVar("BanditSpecT", bound=BanditSpec)
 
 _LEVEL_BATCHES, _LEVEL_ROUNDS, _MIN_LEVEL_ROUNDS = 3, 15, 10
-"""Short batches for the level of rewards: their number, rounds in units of 1 / mu, least rounds"""
+"""Number of short batches for the level of rewards, their rounds times mu, their smallest rounds"""
 _MIN_ANYTIME_GROWTH = 0.01
-"""Least growth of batches without a horizon, so that the list of their ends is short"""
+"""Smallest growth of batches without a horizon, so that the list of their ends is short"""
 MAX_COORDINATES = 1000
-"""Largest K d of a model whose posterior holds a (K d, K d) matrix"""
+"""Largest number of parameters, K d, of a model whose posterior has a (K d, K d) matrix"""
 GOLDEN_STEP = 0.6180339887498949
-"""Golden ratio less 1; its multiples modulo 1 are spread evenly over [0, 1)"""
+"""Golden ratio minus 1, whose multiples modulo 1 are spread evenly over [0, 1)"""
 _WIDENINGS = 4.0 ** np.arange(25)
-"""Candidate factors tau by which a public prior's covariance is multiplied"""
+"""Candidate factors by which a public prior's covariance is multiplied if its mean fits badly"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FadingReleases:
-    """Settings of a fading sum that is (epsilon, delta)-DP for every bounded statistic.
+    """Settings of a fading sum that is (epsilon, delta)-DP for statistics of bounded sensitivity.
 
     Guarantee:
         The guarantee of `certified_fading_sum`, or with trust="aggregated" of `AggregatedSum`.
@@ -55,25 +55,25 @@ class FadingReleases:
     growth: float
     fade: float
     trust: Literal["central", "aggregated"] = "central"
-    """who sees exact sums; with "aggregated" nobody, and fade is 0"""
+    """trust model, "central" if a server sees exact sums; "aggregated" if nobody (fade is 0)"""
     honest: float = 1.0
     """fraction of devices that add their noise and do not drop out, in (0, 1]"""
     longest: int | None = None
-    """most rounds of a batch; None is no limit"""
+    """largest number of rounds of a batch; None is no limit"""
 
     @classmethod
     def of(cls, agent: Any, **overrides: Any) -> Self:
-        """Copy the agent's settings of the same names, except for those in `overrides`."""
+        """Return the settings that `agent` has under the same names, replaced by `overrides`."""
         names = (one.name for one in fields(cls) if hasattr(agent, one.name))
         return cls(**{name: getattr(agent, name) for name in names} | overrides)
 
     @property
     def mu(self) -> float:
-        """Gaussian-DP parameter of all releases together; inf without noise."""
+        """Gaussian-DP parameter of all releases together, infinite without noise."""
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
     def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
-        """Return the rounds of uniform play: 2 units / mu, at least `least`, at most T / 10."""
+        """Return the rounds of uniform play, 2 `units` / mu, at least `least`, at most T / 10."""
         if self.first_batch is not None:
             return self.first_batch
         return max(1, min(ceil(max(least, 2 * units / self.mu)), spec.horizon // 10))
@@ -86,7 +86,7 @@ class FadingReleases:
         first: int,
         level_ends: tuple[int, ...] = (),
     ) -> FadingSum:
-        """Make the mechanism; its first batch after `level_ends` has `first` rounds."""
+        """Return the mechanism, whose first batch after `level_ends` has `first` rounds."""
         ends = self.ends(spec, first, level_ends)
         batches: dict[str, Any] = {"ends": ends, "horizon": spec.horizon}
         if self.trust == "aggregated":
@@ -96,13 +96,13 @@ class FadingReleases:
         return FadingSum(statistic, streams, fade=self.fade, noise_multiplier=multiplier, **batches)
 
     def noise_multiplier(self, releases: int) -> float:
-        """Return the least noise, over the sensitivity, of `releases` by a trusted server."""
+        """Return the smallest noise for `releases` by a trusted server, divided by sensitivity."""
         return least_fading_multiplier(releases, self.fade, epsilon=self.epsilon, delta=self.delta)
 
     def ends(
         self, spec: BanditSpec, first: int, level_ends: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the last round of each batch, with `level_ends` before all others."""
+        """Return the last round of each batch, beginning with those in `level_ends`."""
         start = level_ends[-1] if level_ends else 0
         later = growing_batches(
             max(1, spec.horizon - start), first=first, growth=self.growth, longest=self.longest
@@ -110,16 +110,16 @@ class FadingReleases:
         return (*level_ends, *(start + end for end in later))
 
     def level_ends(self, spec: BanditSpec) -> tuple[int, ...]:
-        """Return the ends of three short batches in which the level of rewards is learned.
+        """Return the last rounds of three short batches in which the level of rewards is learned.
 
-        In each noise is about a tenth of the range, with at most T / 50 and `first_batch` rounds.
+        Each is long enough for noise of about a tenth of the range, but has at most T / 50 rounds.
         """
         longest = min(spec.horizon // 50, self.first_batch or spec.horizon)
         length = max(1, min(ceil(max(_MIN_LEVEL_ROUNDS, _LEVEL_ROUNDS / self.mu)), longest))
         return tuple(length * (k + 1) for k in range(_LEVEL_BATCHES))
 
     def ledger(self, spend: Spend) -> Ledger:
-        """Return the ledger of the spend of the sums, or of a mechanism that includes them."""
+        """Return the privacy ledger for the `spend` of the sums, alone or with other mechanisms."""
         return ledger_of(self.epsilon, spend, notion=Notion(trust=Trust(self.trust, self.honest)))
 
 
@@ -127,23 +127,23 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
     """Base class of agents that learn from sums of a bounded statistic in which old batches fade::
 
         in round t             v_t, a bounded statistic of (x_t, a_t, r_t) and of earlier releases
-        at the end of batch k  E_k = fade E_{k-1} + sum of v_t;  release E_k + N(0, sigma^2 I)
-        play                   by all releases so far, until the next one
+        at the end of batch k  E_k = fade E_{k-1} + its sum of v_t;  release E_k + N(0, sigma^2 I)
+        play                   a policy that depends on all releases so far
 
-    A subclass makes the statistic and calls `sum_up` in `begin`. The first batch is played
-    uniformly at random, each further one is longer by `growth`.
+    A subclass defines the statistic and calls `sum_up` in `begin`. The first batch is played
+    uniformly at random; each further one is longer by the factor 1 + `growth`.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
-        exactly mu-GDP: v moves by at most the `sensitivity` of the statistic, for all contexts,
+        exactly mu-GDP: v_t moves by at most the `sensitivity` of the statistic, for all contexts,
         actions and rewards, and at every released reference point. A user of batch b appears in
-        release k >= b with weight fade^(k - b), weights of norm at most 1 / sqrt(1 - fade^2), all
-        that with fresh Gaussian noise (`FadingSum`); what an agent plays is a function of releases,
-        public coins and the user's own context.
+        release k >= b with weight fade^(k - b), these weights have norm at most
+        1 / sqrt(1 - fade^2), and each release has fresh Gaussian noise (`FadingSum`); the action
+        played is a function of releases, public coins and the user's own context.
     """
 
     first_batch: Count | None = None
-    """rounds of uniform play; if None, in proportion to the noise, at most a tenth of T"""
+    """rounds of uniform play; if None, more the larger the noise, at most a tenth of T"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
     """growth of batches; each has (1 + growth) times the rounds of the one before"""
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
@@ -161,7 +161,7 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
             )
 
     def target(self) -> tuple[float, float]:
-        """Return the (epsilon, delta) that the sums may spend."""
+        """Return the (epsilon, delta) that the released sums may spend."""
         return self.epsilon, self.delta
 
     def plan(self) -> FadingReleases:
@@ -177,11 +177,11 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
         self.begin()
 
     def begin(self) -> None:
-        """Call `sum_up` and initialise the model; a subclass defines this."""
+        """Call `sum_up` and initialise the model (defined by subclasses)."""
         raise NotImplementedError
 
     def sum_up(self, statistic: Statistic, first: int, level_ends: tuple[int, ...] = ()) -> None:
-        """Make `sums`, with a first batch of `first` rounds, and `ledger`."""
+        """Set `sums`, the mechanism, whose first batch has `first` rounds, and its `ledger`."""
         self.sums = self.releases.sums(statistic, self.spec, self.streams, first, level_ends)
         self.ledger = self.releases.ledger(self.sums.spend)
 
@@ -195,8 +195,8 @@ class OnDevices(Fading):
 
     Guarantee:
         With trust="aggregated" the guarantee of `Fading` holds for all that the server sees, noisy
-        sums of batches (`AggregatedSum`): releases are broadcast, a user's own device plays,
-        compares her answer with the prediction and sends v with its share of the noise.
+        sums of batches (`AggregatedSum`): releases are broadcast, a user's own device chooses the
+        action, computes the statistic of her round and sends it with a share of the noise.
     """
 
     trust: Literal["central", "aggregated"] = "central"
@@ -215,43 +215,43 @@ class OnDevices(Fading):
 
 
 class NoPrior:
-    """Flat prior of a parameter: it adds nothing to a likelihood."""
+    """Flat prior of a parameter, which adds nothing to a likelihood."""
 
     informed = False
 
     @property
     def precision(self) -> Floats | float:
-        """Precision matrix of the prior, (R, n, n); 0 if it is flat."""
+        """Precision matrix of the prior of n parameters, (R, n, n); 0 if it is flat."""
         return 0.0
 
     @property
     def weighted_mean(self) -> Floats | float:
-        """Precision times mean of the prior, (R, n); 0 if it is flat."""
+        """Precision matrix times mean of the prior of n parameters, (R, n); 0 if it is flat."""
         return 0.0
 
     def mode(self, precision: Floats) -> Floats:
-        """Return the most probable parameter before any release, (R, n), for its precision."""
+        """Return the most probable n parameters before any release, (R, n), given `precision`."""
         weighted = np.asarray(self.weighted_mean)[..., None]
         return np.asarray(np.linalg.solve(precision, weighted)[..., 0])
 
     def of_replicas(self, replicas: slice | Bools) -> "NoPrior":
-        """Return the prior of some replicas."""
+        """Return the prior for the replicas selected by a slice or mask."""
         return self
 
     def widen(self, b: Floats, precision: Floats) -> None:
-        """Choose tau by the likelihood of releases; a flat prior has none."""
+        """Widen the prior to fit the likelihood exp(b . theta - theta' precision theta / 2)."""
 
     def gradient(self, theta: Floats) -> Floats | float:
-        """Return the gradient of the log density at theta, (R, n)."""
+        """Return the gradient of the prior's log density at theta, (R, n)."""
         return 0.0
 
     def loss(self, theta: Floats) -> Floats | float:
-        """Return minus twice the log density at theta, up to a constant, (R,)."""
+        """Return minus twice the prior's log density at theta, up to a constant, (R,)."""
         return 0.0
 
 
 class PublicPrior(NoPrior):
-    """Normal prior N(m, tau S) of a parameter; releases choose tau >= 1, large if m is wrong.
+    """Normal prior N(m, tau S) of a parameter; tau >= 1 is fitted to releases, large if m is wrong.
 
     Given a likelihood exp(b . theta - theta' L theta / 2), tau is the one of 1, 4, 16, ... with the
     largest likelihood integrated over the prior (empirical Bayes). With S = C C', g = C'(b - L m)
@@ -321,7 +321,7 @@ class WarmStarted(Fading):
         return self.prior.left_of(*whole) if isinstance(self.prior, Prior) else whole
 
     def start_from(self, size: int, meaning: str) -> None:
-        """Set `known`, the prior of a parameter of `size` numbers, and add its cost to `ledger`."""
+        """Set `known`, the prior of `size` parameters, and add its privacy cost to `ledger`."""
         self.known = NoPrior()
         if isinstance(self.prior, Prior):
             self.known = PublicPrior(self.prior, self.R, size, meaning=meaning)
@@ -333,7 +333,7 @@ class WarmStarted(Fading):
 
 
 def check_layout(agent: Fading, *, shared: bool) -> None:
-    """Raise `InputError` unless arms share one parameter (`shared`), or have one each (not)."""
+    """Raise `InputError` unless arms share one parameter if `shared`, else have one each."""
     if agent.spec.shared is not shared:
         found, needed = "one parameter for all arms", "a parameter for each arm"
         if shared:
@@ -355,7 +355,7 @@ def check_coordinates(agent: Fading) -> None:
 
 
 def trust_after(rounds: int) -> float:
-    """Return the weight of the model's prediction after `rounds`: 1/2 after 100, 1 in the limit."""
+    """Return the weight of the model's prediction after `rounds`, which is 1/2 after 100."""
     return rounds / (rounds + 100)
 
 
@@ -364,7 +364,7 @@ def coded_likelihood(
 ) -> tuple[Floats, Floats]:
     """Return b (R, K, d) and L (R, K, d, K, d) of a release's likelihood exp(b . x - x' L x / 2).
 
-    Scores (R, K, d) are design x - offset + noise, whose covariance between arms is gram^-1.
+    Scores (R, K, d), at parameters x, are design x - offset + noise, of covariance gram^-1.
     """
     b = np.vecmat(gram @ (scores + offset), design)
     pairs = design[:, :, None].swapaxes(-1, -2) @ design[:, None]  # (R, K, K, d, d)
@@ -372,7 +372,7 @@ def coded_likelihood(
 
 
 def spec_after(spec: BanditSpecT, first: int) -> BanditSpecT:
-    """Return the problem without its first `first` rounds; at least one round is left."""
+    """Return the spec of a problem without its first `first` rounds; at least one round is left."""
     rounds = max(1, spec.horizon - first)
     return replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
 
@@ -386,9 +386,9 @@ def link_fixes_middle(spec: ContextualSpec) -> bool:
 
 
 def few_features(spec: ContextualSpec, mu: float, times: float = 1.0) -> bool:
-    """Return True if a Gram matrix pays: T / 10 rounds give eigenvalues above `times` its noise.
+    """Return True if a Gram matrix of T / 10 rounds has eigenvalues above `times` its noise.
 
-    Noise is that of privacy or of sampling, whichever is larger: an arm needs d^2 users.
+    Noise is that of privacy or of sampling, whichever is larger; sampling needs d^2 users per arm.
     """
     eigenvalue = spec.horizon / (10 * spec.n_actions * spec.dim)
     noise = 2 * sqrt(2 * spec.dim) / mu
@@ -396,9 +396,9 @@ def few_features(spec: ContextualSpec, mu: float, times: float = 1.0) -> bool:
 
 
 def in_force(ends: Ints, delay: int, count: int) -> Ints:
-    """Return how many releases came before each of `count` rounds spread over a batch, (m, count).
+    """Return the number of releases before `count` rounds spread over each of m batches.
 
-    The m batches end with the rounds `ends`, whose answers arrive `delay` rounds late.
+    The batches end with the rounds `ends`, whose rewards arrive `delay` rounds late.
 
     >>> in_force(np.array([2, 6]), 1, 4)
     array([[0, 0, 0, 0],

@@ -14,7 +14,7 @@ from dpbandit.privacy.spends import Spend
 from dpbandit.specs import BanditSpec, ContextualSpec
 
 _FIRST_BATCH_RATIO = 0.3
-"""Length of the first batch over that of FADE, whose first release is noisier"""
+"""Length of the first batch, as a share of the first of FADE, whose first release is noisier"""
 
 
 class FullBudgetFADE(Arms):
@@ -22,14 +22,14 @@ class FullBudgetFADE(Arms):
 
     Release k is the sum of ALL users so far, with the noise that this release alone would need for
     (release_epsilon, release_delta), and play uses all releases. No private noisy sums are as
-    informative: a user's weights in all of them together have norm 1, here in each. The first
-    batch, played at random, is shorter than FADE's, too. Where noise is mostly privacy's, FADE's
-    regret beyond this baseline is the price of many releases; from epsilon 4 on the baseline need
-    not be ahead, because it treats the sampling error of the users so far as new in every release.
+    informative: in them a user's weights in all releases together have norm 1, here in each. The
+    first batch, played at random, is also shorter than FADE's. If most noise is due to privacy,
+    FADE's regret beyond this baseline is the price of many releases; from epsilon 4 on the baseline
+    may be worse, because it treats the sampling error of the users so far as new in every release.
 
     Guarantee:
-        None: m releases together are sqrt(m) mu-GDP, and the ledger holds infinity, so that the
-        baseline cannot be mistaken for a private agent.
+        None: m releases together are sqrt(m) mu-GDP, if each is mu-GDP, and the ledger states
+        infinity, so that the baseline cannot be mistaken for a private agent.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec
@@ -67,19 +67,19 @@ class _WholeBudget(FadingReleases):
 
 
 class InFull(Fading):
-    """Base class of fading agents that spend the whole target on each release."""
+    """Base class of fading agents that spend the whole (epsilon, delta) on each release."""
 
     def plan(self) -> FadingReleases:
         return _WholeBudget.of(self, fade=1.0)
 
 
 class SlatesInFull(InFull, FadeSlates):
-    """`FadeSlates` with the whole target in each release."""
+    """`FadeSlates` that spends the whole (epsilon, delta) on each release."""
 
 
 class ArmsInFull(InFull, FadeArms):
-    """`FadeArms` with the whole target in each release."""
+    """`FadeArms` that spends the whole (epsilon, delta) on each release."""
 
 
 class PricesInFull(InFull, FadePrices):
-    """`FadePrices` with the whole target in each release."""
+    """`FadePrices` that spends the whole (epsilon, delta) on each release."""

@@ -1,13 +1,14 @@
-"""Agents for mean rewards that are a link of a linear predictor, without privacy.
+"""Agents on generalised linear models of mean rewards, without privacy.
 
 Each arm, or all together, have a regression that learns row by row, an online Laplace
-approximation. The mean reward is low + span zeta(x . theta). The posterior of theta is a normal
-with mean theta and covariance H^-1; a new row (x, y) turns it into the normal with::
+approximation. The mean reward is low + span zeta(x . theta), where zeta is the inverse link, low
+the smallest reward and span the range. The posterior of theta is normal with covariance H^-1; a
+new row (x, y), y the reward scaled to [0, 1], turns it into the normal with::
 
-    theta' = argmin_w (w - theta)' H (w - theta) / 2 + mm(x . w) - y x . w
+    theta' = argmin_w (w - theta)' H (w - theta) / 2 + m(x . w) - y x . w,   m' = zeta,
     H'     = H + zeta'(x . theta') x x'
 
-mm' = zeta: the Laplace approximation of Chapelle and Li, "An empirical evaluation of Thompson
+This is the Laplace approximation of Chapelle and Li, "An empirical evaluation of Thompson
 sampling", NeurIPS 2011, Algorithm 3, with the full matrix and batches of one row. theta' is
 theta + s H^-1 x with s = y - zeta(x . theta + s x' H^-1 x), so a row costs one scalar equation and
 one rank-one step; no rows are stored. A single unchecked Newton step (the online Newton step)
@@ -26,18 +27,18 @@ from dpbandit.privacy import no_privacy
 from dpbandit.specs import ContextualSpec, Link, LinkName, PriceListSpec, link_of
 
 _NEWTON_STEPS = 8
-"""Newton steps for the scalar equation: within 1e-6 of its solution while x' H^-1 x <= 10"""
+"""Newton steps for the scalar equation of a new row, enough for 1e-6 while x' H^-1 x <= 10"""
 _MIN_DIVISOR = 1e-12
-"""Least divisor: a row where the link is flatter carries no information"""
+"""Floor on a divisor, the link's slope or a variance; below it a row has no information"""
 
 
 class OnlineGLM(OnlineRidge):
-    """`OnlineRidge` of linear predictors: `means`, `variances`, `sampled` are those of x . theta.
+    """Online generalised linear regression, with an `OnlineRidge` of linear predictors x . theta.
 
-    Rewards are scaled to y in [0, 1], 0 at the lower end of the public range and 1 at the upper; on
-    a price list y is a sale, 1 at the price's margin. The identity link does not scale rewards and,
-    within the public bounds to which rows are clipped, is ridge regression, bit for bit. `spread`
-    is the range of the response: 1, with the identity link that of rewards.
+    `means`, `variances` and `sampled` are those of x . theta. Rewards are scaled from their public
+    range to y in [0, 1]; on a price list y is the reward divided by the price's margin, 1 for a
+    sale. The identity link does not scale rewards and equals ridge regression, bit for bit, on rows
+    clipped to their bounds. `spread` is the range of y, with the identity link that of rewards.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class OnlineGLM(OnlineRidge):
         self.spread = 2 * spec.half_range if self._plain else 1.0
 
     def rewards(self, predictor: Floats) -> Floats:
-        """Return the mean rewards of linear predictors, (R, K) -> (R, K)."""
+        """Return the mean rewards of arms, (R, K), by their linear predictors x . theta, (R, K)."""
         return self._low + self._span * self.link.mean(predictor)
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
@@ -80,10 +81,11 @@ class OnlineGLM(OnlineRidge):
 
 
 def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) -> Floats:
-    """Solve s = y - zeta(mean + s variance) for s, each (R,).
+    """Return the solution s of s = y - zeta(mean + s variance), zeta the inverse link, (R,).
 
-    Left minus right side increases in s, convex below predictor 0 and concave above, so Newton's
-    method from the point of [0, y - zeta(mean)] nearest to predictor 0 never overshoots.
+    Left minus right side increases in s, convex where the predictor mean + s variance is below 0
+    and concave above, so Newton's method from the s between 0 and y - zeta(mean) whose predictor is
+    nearest to 0 never overshoots.
     """
     far = y - link.mean(mean)
     turning = -mean / np.maximum(variance, _MIN_DIVISOR)
@@ -98,7 +100,7 @@ def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) ->
 
 
 class GLMUCB(Arms):
-    """Optimism: play argmax zeta(x . theta_a + alpha sqrt(x' H_a^-1 x)), zeta the link.
+    """Optimism: play argmax zeta(x . theta_a + alpha sqrt(x' H_a^-1 x)), zeta the inverse link.
 
     Li, Lu and Zhou, "Provably optimal algorithms for generalized linear contextual bandits", ICML
     2017 (UCB-GLM)::
@@ -115,13 +117,13 @@ class GLMUCB(Arms):
            for the logistic the fits differ by a fraction of a posterior standard deviation. Online
            Newton steps for this purpose: Zhang, Yang, Jin, Xiao and Zhou, "Online stochastic linear
            optimization under one-bit feedback", ICML 2016.
-        2. H weights rows by the link's slope; the paper's V = sum x x' does not, and has the
-           inverse of the smallest slope in alpha.
+        2. H weights rows by the slope of zeta; the paper's V = sum x x' does not, and its width has
+           the inverse of the smallest slope as a factor.
         3. `regularization` in place of rounds at random until V is invertible.
-        4. One regression for each arm on problems of disjoint arms.
+        4. One regression for each arm on problems whose arms have their own parameters.
 
-    `alpha` from 0.1 to 2 hardly matters on logistic problems of 4 arms and 8 features (the arms'
-    bonuses nearly cancel); the weak prior matters where arms differ by little.
+    `alpha` from 0.1 to 2 hardly matters on logistic problems of 4 arms and 8 features, as bonuses
+    of arms nearly cancel; `regularization` matters if arms differ by little.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"GLMUCB": GLMUCB()}, horizon=500, replicas=2,
@@ -132,11 +134,12 @@ class GLMUCB(Arms):
     """
 
     alpha: Least0 = 1.0
-    """factor of widths of the linear predictor, for the identity link in ranges of the reward"""
+    """factor of confidence widths of x . theta, for the identity link in ranges of the reward"""
     regularization: Positive = 0.1
-    """precision of the prior N(0, I / regularization)"""
+    """precision of the parameters' prior, N(0, I / regularization)"""
     link: LinkName | None = None
-    """link of the model; if None, the environment's, or else logistic on price lists, identity"""
+    """link of the model; if None, the environment's; if that is unknown, logistic on price lists,
+    else identity"""
     glm = started(OnlineGLM)
 
     def start(self) -> None:
@@ -156,24 +159,24 @@ class LogisticTS(Arms):
 
     Chapelle and Li, "An empirical evaluation of Thompson sampling", NeurIPS 2011, Algorithm 3::
 
-        1. draw theta_a from N(theta_a, scale^2 H_a^-1)
-        2. play argmax_a of the mean reward low + span / (1 + exp(-x . theta_a))
+        1. draw a parameter b_a from N(theta_a, scale^2 H_a^-1) for every arm
+        2. play argmax_a of the mean reward low + span / (1 + exp(-x . b_a))
         3. theta_a becomes the mode of N(theta_a, H_a^-1) times the new row's likelihood,
-           H_a += p (1 - p) x x' at the new mode
+           H_a += p (1 - p) x x', p the predicted y at the new mode
 
-    Rewards in [0, 1] are clicks or fractions of one (a quasi-likelihood); any other public range
-    is scaled to [0, 1]. On a price list a price's reward is its margin times the chance of a sale.
+    y is the reward scaled from its public range, low to low + span, to [0, 1]; fractions have a
+    quasi-likelihood. On a price list the mean reward is the margin times the chance of a sale.
 
     Guarantee:
         None: exact data reaches later actions.
 
     Differs from the paper:
         1. The full H in place of its diagonal.
-        2. One row is a batch.
+        2. A batch is one row.
         3. `scale` narrows the posterior by default, which did better on orange juice,
            recommendation and logistic GLMBandit problems; the paper's scale is 1.
-        4. For disjoint arms the predictors are drawn, not the parameters: they have the same law
-           and need d times fewer numbers.
+        4. If arms have their own parameters, predictors x . b_a are drawn, not parameters: play has
+           the same law and needs d times fewer random numbers.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"LogisticTS": LogisticTS()}, horizon=500,
@@ -185,9 +188,9 @@ class LogisticTS(Arms):
     """
 
     scale: Least0 = 0.5
-    """standard deviation of the draws, in units of the posterior's"""
+    """standard deviation of the draws, divided by that of the posterior"""
     regularization: Positive = 0.1
-    """precision of the prior N(0, I / regularization)"""
+    """precision of the parameters' prior, N(0, I / regularization)"""
     glm = started(OnlineGLM)
 
     def start(self) -> None:

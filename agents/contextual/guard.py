@@ -1,7 +1,7 @@
-"""Guard: a net of uniform explorers around any private agent, with a proved bound on regret.
+"""Guard, a wrapper of private agents whose uniform explorers give a proved bound on regret.
 
-`PublicCoins` choose the explorers and the net's share of them, `NetPlan` computes the constants of
-the theorem, and `SafetyNet` learns from its explorers which arms are surely worse.
+Half of the explorers belong to a safety net. `PublicCoins` choose them, `NetPlan` computes the
+constants of the theorem, and `SafetyNet` learns from its explorers which arms are surely worse.
 """
 
 from dataclasses import dataclass, field, replace
@@ -19,17 +19,17 @@ from dpbandit.privacy.premises import ALL_FACTS, Fact
 from dpbandit.specs import ContextualSpec, gaussian
 
 _CHUNK = 1 << 20
-"""Coins drawn at once; it decides which random numbers a round gets, so it must not change"""
+"""Number of coins drawn at once; must not change, as it decides a round's random numbers"""
 _MIN_RELEASES = 50
-"""Least number of releases of a net, if it has so many explorers"""
+"""Smallest number of releases of a safety net, if it has so many explorers"""
 
 
 @dataclass(frozen=True)
 class PublicCoins:
-    """Explorers of a run, drawn before the data: round t with probability min(1, c t^(-1/3)).
+    """Explorers of a run, drawn before the data, in round t with probability min(1, c t^(-1/3)).
 
-    Half of them, by a second coin, belong to the net, of which at most `max_explorers`, a function
-    of T and c, not of the coins.
+    A second coin assigns half of them to the safety net (`Guard`), but at most `max_explorers`, a
+    function of horizon T and rate c, not of the coins.
     """
 
     horizon: int
@@ -51,9 +51,9 @@ class PublicCoins:
 
     @property
     def max_explorers(self) -> int:
-        """Largest number of net explorers; more are drawn with probability 1 / T, and left out.
+        """Largest number of net explorers, by Bernstein's inequality.
 
-        Bernstein's inequality, solved for the number.
+        With probability 1 / T at most more are drawn; these do not enter the net.
         """
         tail = log(self.horizon)
         return ceil(self.expected + tail / 3 + sqrt(tail**2 / 9 + 2 * self.expected * tail))
@@ -74,9 +74,10 @@ class PublicCoins:
 
 @dataclass(frozen=True)
 class NetPlan:
-    """Constants of a net and of its theorem, from T, c, mu and the spec; letters as in `Guard`.
+    """Constants of a safety net and of its theorem, with the letters of `Guard`.
 
-    Units are scaled: contexts have norm at most 1 and rewards lie in [-1, 1].
+    They follow from horizon T, rate c, mu and the spec. Units are scaled so that contexts have norm
+    at most 1 and rewards lie in [-1, 1].
 
     >>> spec = ContextualSpec(n_actions=2, dim=2, horizon=20_000)
     >>> plan = NetPlan(spec, PublicCoins(20_000, 1.0), mu=0.268)
@@ -94,12 +95,12 @@ class NetPlan:
 
     @property
     def failure(self) -> float:
-        """Probability alpha = T^(-1/3) that some width is too small."""
+        """Probability alpha = T^(-1/3) that some confidence width is too small."""
         return float(self.spec.horizon ** (-1 / 3))
 
     @property
     def blocks(self) -> int:
-        """Number of parameters of `spec.dim` coordinates each, 1 or K."""
+        """Number of parameter vectors of `spec.dim` coordinates each, 1 or K."""
         return 1 if self.spec.shared else self.spec.n_actions
 
     @property
@@ -109,18 +110,18 @@ class NetPlan:
 
     @property
     def max_rows(self) -> int:
-        """Bound on the net's rows, `max_explorers`, and `delay` first users who share a coin."""
+        """Bound on users in the net, `max_explorers` plus the first `delay` users of one coin."""
         return self.coins.max_explorers + self.spec.delay
 
     @property
     def release_interval(self) -> int:
-        """Net explorers b from one release to the next, so few that b <= Gamma."""
+        """Number of net explorers b from one release to the next, at most Gamma."""
         one_release = 4 * sqrt(self.spec.dim) / self.mu  # at most Gamma, whatever the releases
         return max(1, int(min(self.coins.expected / _MIN_RELEASES, one_release)))
 
     @property
     def releases(self) -> int:
-        """Number M of releases."""
+        """Number M of releases by the net."""
         return self.max_rows // self.release_interval
 
     @property
@@ -129,20 +130,20 @@ class NetPlan:
         return sqrt(2 * log(8 * self.spec.n_actions * self.spec.horizon / self.failure))
 
     def gamma(self, stddev: float) -> float:
-        """Return Gamma, a bound on b and on the norm of Gram noise with `stddev` off-diagonal."""
+        """Return Gamma, a bound on b and on the Gram noise's norm, for off-diagonal `stddev`."""
         tail = sqrt(log(4 * max(1, self.releases) * self.blocks / self.failure))
         norm = stddev * (2 * sqrt(self.spec.dim) + 2 * tail)
         return max(norm, self.release_interval + self.spec.delay)
 
     def width_factors(self, stddev: float, shift: Floats) -> tuple[float, Floats]:
-        """Return the factors of `|x|_{A^-1}` and of `|A^-1 x|` in a width."""
+        """Return the factors of `|x|_{A^-1}` and of `|A^-1 x|` in a confidence width."""
         bias = (self.gamma(stddev) + shift) * self.parameter_norm
         return self.quantile * sqrt(1.5), self.quantile * stddev + bias
 
     def regret_bound(self, largest_gap: float) -> float:
         """Return the regret bound of `Guard` for Delta = `largest_gap`, in units of the reward.
 
-        Noise grows from release to release: the last has the largest s and Gamma.
+        Noise grows from release to release, so s and Gamma are largest in the last.
         """
         T, c, K = self.spec.horizon, self.coins.rate, self.spec.n_actions
         first = 2 / self.mu * BLT().column_norm(max(1, self.releases))
@@ -157,15 +158,17 @@ class NetPlan:
 
 
 class SafetyNet:
-    """Confidence intervals of arms from net explorers, for step 4 of `Guard`::
+    """Confidence intervals m(x) +- w(x) of arms from net explorers, for step 4 of `Guard`::
 
-        G^, u^     sums of x x' and r x over net explorers, |x|, |r| <= 1, released every b of them
-        A          G^ + shift I,  shift = max(0, 2 Gamma - least eigenvalue of G^), a block an arm
+        G^, u^     noisy sums of x x' and r x over net explorers, |x|, |r| <= 1, released after
+                   every b of them, for each arm if arms have their own parameters
+        A          G^ + shift I,  shift = max(0, 2 Gamma - least eigenvalue of G^)
         m(x)       x . A^-1 u^
         w(x)       z (sqrt(1.5) |x|_{A^-1} + s |A^-1 x|) + (Gamma + shift) S |A^-1 x|
 
-    s is the noise's stddev, of the moment and of the Gram matrix off its diagonal; the other
-    letters are those of `NetPlan`. Before the first release there are no intervals.
+    s is the stddev of the noise in u^ and, off the diagonal, in G^; z is the `quantile`, S the
+    `parameter_norm`, Gamma the `gamma` of `NetPlan`. Before the first release there are no
+    intervals.
     """
 
     def __init__(self, plan: NetPlan, streams: Streams) -> None:
@@ -193,7 +196,7 @@ class SafetyNet:
         self._released = False
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Add a net explorer's row to the sums, and refit after a release."""
+        """Add a net explorer's round to the sums, and refit after a release."""
         low, high = self._plan.spec.reward_low, self._plan.spec.reward_high
         scaled = (2 * np.asarray(reward, np.float64) - low - high) / (high - low)
         release = self.sums(context, action, scaled)
@@ -210,7 +213,7 @@ class SafetyNet:
         self._released = True
 
     def without_inferior(self, context: Floats, action: Ints) -> Ints:
-        """Return `action` (R,), replaced by argmax m - w where some arm is surely better."""
+        """Return `action` (R,), or the arm of the largest lower bound where that is better."""
         if not self._released:
             return action
         x = clip_norm(context, self._plan.spec.context_norm) / self._plan.spec.context_norm
@@ -220,7 +223,7 @@ class SafetyNet:
         return np.where(high < low.max(axis=1), low.argmax(axis=1), action)
 
     def widths(self, x: Floats) -> Floats:
-        """Return the width w of every arm, (R, K), for contexts of norm at most 1."""
+        """Return the confidence width of every arm, (R, K), for contexts of norm at most 1."""
         Ax = self._ridge.products(x)  # (R, K, d)
         quadratic = np.vecdot(Ax, x if self._plan.spec.shared else x[:, None])
         root = np.sqrt(np.maximum(quadratic, 0.0))
@@ -228,7 +231,7 @@ class SafetyNet:
 
 
 class Guard(Around[ContextualSpec]):
-    """Wrapper of a private agent with a net of uniform explorers that vetoes surely worse arms.
+    """Wrapper of a private agent with a safety net of uniform explorers to veto worse arms.
 
     A design of this project. With public coins of probability p_t = min(1, c t^(-1/3)), c = `rate`,
     drawn before the data::
@@ -237,23 +240,23 @@ class Guard(Around[ContextualSpec]):
            net, and only the net learns from their rounds
         2. `agent` learns from the rounds of all other users, explorers or not
         3. in other rounds than explorers' the arm of `agent` is played,
-        4. unless another arm is surely better: with m and w from the net alone, arm a is vetoed
-           where m(a) + w(a) < max_b m(b) - w(b), and argmax_b m(b) - w(b) is played
+        4. unless another arm is surely better: with means m and widths w from the net alone, arm a
+           is vetoed if m(a) + w(a) < max_b m(b) - w(b), and argmax_b m(b) - w(b) is played
 
-    The net (`SafetyNet`) has the whole mu of `agent`, too.
+    The net (`SafetyNet`) has the same mu as `agent`.
 
     Guarantee:
         *Privacy.* If every mechanism of `agent` is mu-GDP for adaptively chosen rows (context, ANY
         arm, reward), also with arms that it did not choose and in rounds in which it did not act,
-        then all is mu-GDP with the same mu, not with sqrt(2) mu: public coins split the users into
-        two groups, so each enters one mechanism. Replacing a net explorer changes the net's
-        releases, at mu, and through them the arms of others, which mechanisms allow that are
-        private for adaptive rows; replacing another user changes no input of the net, whose arms
-        are coins. The certificate is the larger of both curves at every epsilon. The condition is
+        then the whole is mu-GDP with the same mu, not with sqrt(2) mu: public coins split the users
+        into two groups, so each user enters one mechanism. Replacing a net explorer changes the
+        net's releases, which are mu-GDP, and through them the arms of others, for which rows may
+        be adaptive; replacing another user changes no input of the net, whose arms are coins.
+        The certificate is the larger delta of both mechanisms at every epsilon. The condition is
         declared by `agent` (`dpbandit.privacy.premises`): FADE, DP-UCB and all sums of clipped rows
-        take any arm. An agent that must choose the arm itself is refused (one that always plays arm
-        1 and publishes rows of arm 0 is private alone), unless contexts are one public constant,
-        with which vetoes are functions of releases. Agents without a finite mu are refused.
+        allow any arm. An agent that must choose the arm itself is refused (one that always plays
+        arm 1 and publishes rows of arm 0 is private alone), unless contexts are one public
+        constant, so that vetoes are functions of releases. Agents without a finite mu are refused.
 
         *Regret.* Let rewards be linear once they are scaled to [-1, 1] (a range symmetric about 0,
         or contexts that absorb an intercept), contexts of norm at most 1 and fixed in advance, or
@@ -264,32 +267,33 @@ class Guard(Around[ContextualSpec]):
             E R_T <= Delta (1.5 c T^(2/3) + alpha T + 1) + 4 B sqrt(12 D K L / c) T^(2/3),
             B = z (sqrt(1.5) + s / sqrt(2 Gamma)) + 4 Gamma S / sqrt(2 Gamma),
 
-        alpha = T^(-1/3), c <= T^(1/3), D all parameters together, L = ln(1 + n / (D Gamma)),
-        z = sqrt(2 ln(8 K T / alpha)), Delta the largest gap; n, s and Gamma are those of `NetPlan`,
-        whose `regret_bound` has the numbers: Gamma is the least in L and the largest in B.
-        Proof. Net explorers' arms are coins, so given contexts, coins and the noise N of the Gram
-        matrix G the errors eta of their rewards (sub-Gaussian with 1) are independent of A = G + N
-        + shift I, and m(x) - x . theta = x . A^-1 (sum eta x + nu - (N + shift I) theta), nu the
-        noise of the moment. `|N| <= Gamma` but with probability alpha / 2, and A >= 2 Gamma I, so
-        G <= 1.5 A, and w covers all three terms, for all t and arms, but with probability alpha / 2
-        again. Then a round without an explorer costs at most 4 max_a w(a): an arm a that was not
-        vetoed has mean(a) >= m(a) + w(a) - 2 w(a) >= mean(best) - 2 w(best) - 2 w(a), and the one
-        played after a veto mean >= mean(best) - 2 w(best). And `w <= B |x|_{A^-1}`, because
-        `|A^-1 x| <= |x|_{A^-1} / sqrt(2 Gamma)` and shift <= 3 Gamma. Let G_t be of all net
-        explorers before t, at most b <= Gamma of whom are not in G. Then A >= 2 Gamma I and
+        alpha = T^(-1/3), c <= T^(1/3), D the number of all parameters, L = ln(1 + n / (D Gamma)),
+        z = sqrt(2 ln(8 K T / alpha)), Delta the largest gap; n = `max_explorers`, s (noise) and
+        Gamma are those of `NetPlan`, whose `regret_bound` is this bound, with the smallest Gamma in
+        L and the largest in B. Proof. Net explorers' arms are coins, so given contexts, coins and
+        the noise N of the Gram matrix G the errors eta of their rewards (1-sub-Gaussian) are
+        independent of A = G + N + shift I, and m(x) - x . theta =
+        x . A^-1 (sum eta x + nu - (N + shift I) theta), nu the moment's noise. With probability
+        1 - alpha / 2 `|N| <= Gamma`; A >= 2 Gamma I, so G <= 1.5 A; and with probability
+        1 - alpha / 2 w bounds all three terms, for all t and arms. Then a round without an explorer
+        costs at most 4 max_a w(a): an arm a that was not vetoed has
+        mean(a) >= m(a) + w(a) - 2 w(a) >= mean(best) - 2 w(best) - 2 w(a), and the arm
+        played after a veto has mean >= mean(best) - 2 w(best). And `w <= B |x|_{A^-1}`, because
+        `|A^-1 x| <= |x|_{A^-1} / sqrt(2 Gamma)` and shift <= 3 Gamma. Let G_t be the Gram matrix of
+        all net explorers before t, at most b <= Gamma of whom are not in G. Then A >= 2 Gamma I and
         A >= G - Gamma I give A >= G / 3 + Gamma I >= V_t / 3 with V_t = G_t + 2 Gamma I, known
         before the coin of t. So the expectation of `1(t is the net's) |x_t|^2_{V_t^-1}` is
-        p_t / (2 K) times that of `sum_a |x_a|^2_{V_t^-1}`. The elliptical potential bounds the sum
-        of the former by 2 D L; Cauchy and Schwarz then bound `sum_t max_a |x_a|_{V_t^-1}` by
-        sqrt(T 4 D L K T^(1/3) / c). More net explorers than n come with probability 1 / T. QED
+        p_t / (2 K) times that of `sum_a |x_a|^2_{V_t^-1}`. The elliptical potential lemma bounds
+        the sum of the former by 2 D L; by Cauchy and Schwarz `sum_t max_a |x_a|_{V_t^-1}` is
+        at most sqrt(T 4 D L K T^(1/3) / c). More than n net explorers have probability 1 / T. QED
 
     **What is not proved.** The constants are large: at epsilon 1 no veto happens in 20,000 rounds
-    of any problem of docs/guard.md, and the bound is above Delta T even at T = 10^9. Earlier
-    benefits come from the other half of the explorers, from whom `agent` learns about arms that it
-    does not try; there is no theorem on this, nor on rewards that are not linear (logistic and
-    probit links, sales at prices). T^(2/3) is the price of uniform explorers, not of the problem.
+    of any problem of docs/guard.md, and the bound is above Delta T even at T = 10^9. Benefits at
+    such horizons come from the other half of the explorers, from whom `agent` learns about arms
+    that it does not try; there is no theorem on this, nor on rewards that are not linear (logistic
+    and probit links, sales at prices). The rate T^(2/3) is due to uniform exploration.
 
-    All replicas of a comparison share the coins, so that errors over replicas are for these coins.
+    All replicas of a comparison share the coins, so standard errors are conditional on the coins.
 
     >>> from dpbandit import certify
     >>> from dpbandit.agents import FADE
@@ -307,9 +311,9 @@ class Guard(Around[ContextualSpec]):
     agent: Inner = field(kw_only=False)
     """config of the guarded agent, which learns from all users but the net's explorers"""
     rate: Positive = 0.05
-    """rate c of exploration; about 1.5 c T^(2/3) users explore; 1 suits contexts that change"""
+    """rate c at which about 1.5 c T^(2/3) users explore; 1 suits context laws that change"""
     coins: Count0 = 0
-    """seed of the public coins"""
+    """seed of the public coins that choose explorers"""
 
     def check(self) -> None:
         if isinstance(self.agent, Guard):
@@ -349,12 +353,12 @@ class Guard(Around[ContextualSpec]):
         learn(context, action, feedback)
 
     def coin(self, user: int) -> int:
-        """Return the index of a user's coin, the number of rewards seen when she arrived."""
+        """Return the index of a user's coin, the number of rewards that had arrived before her."""
         return max(0, user - self.spec.delay)
 
 
 def _mu(name: str, ledger: Ledger) -> float:
-    """Return the mu of an agent's only mechanism; raise `InputError` if it has several, or none."""
+    """Return the mu of an agent's only mechanism; raise `InputError` unless it has exactly one."""
     if len(ledger.spends) != 1 or ledger.mu is None or not 0 < ledger.mu < inf:
         raise InputError(
             f"Expected {name} to have one mechanism that is Gaussian, with noise, to be guarded: "

@@ -1,7 +1,7 @@
-"""Agents on regression oracles that play an arm more rarely the larger its predicted gap.
+"""Agents on regression oracles that play an arm less often the larger its predicted gap.
 
-SquareCB learns from every row, without privacy. The others play in batches: each batch of users is
-in one release, from which a regression is fitted that plays the next batch.
+SquareCB learns from every round, without privacy. The others play in batches: each batch of users
+is in one release, and a regression fitted to it plays the next batch.
 """
 
 from math import sqrt
@@ -15,9 +15,10 @@ from dpbandit.base import Bools, Floats, Ints, drawn
 
 
 def inverse_gaps(predicted: Floats, gamma: float, among: Bools | bool = True) -> Floats:
-    """Return probabilities 1 / (K + gamma gap) of arms; the best has the rest, (R, K).
+    """Return probabilities 1 / (K + gamma gap) of arms, the rest for the best arm, (R, K).
 
-    K is the number of arms in the mask `among`, which holds the best.
+    gap is the distance to the best predicted reward, K the number of arms in the mask `among`,
+    which includes the best; other arms get 0.
 
     >>> inverse_gaps(np.array([[0.5, 0.25, 0.5]]), 8.0).round(3).tolist()
     [[0.467, 0.2, 0.333]]
@@ -28,7 +29,7 @@ def inverse_gaps(predicted: Floats, gamma: float, among: Bools | bool = True) ->
 
 
 def _with_rest(chances: Floats, predicted: Floats) -> Floats:
-    """Give the best arm, the first of several, the probability that the others leave."""
+    """Return `chances` with the best arm's (the first of several) set so that they sum to 1."""
     best = np.arange(predicted.shape[1]) == predicted.argmax(axis=1)[:, None]
     others = np.where(best, 0.0, chances)
     return np.where(best, 1 - others.sum(axis=1, keepdims=True), others)
@@ -41,7 +42,7 @@ class SquareCB(Exact):
     oracles", ICML 2020, Algorithm 1::
 
         1. y_a = x . theta_a, as a share of the range of rewards;  b = argmax y
-        2. play a != b with chance 1 / (K + gamma (y_b - y_a)), b with the rest
+        2. play a != b with probability 1 / (K + gamma (y_b - y_a)), b with the rest
         3. update the online oracle by (x, a, r)
 
     Guarantee:
@@ -49,12 +50,13 @@ class SquareCB(Exact):
 
     Differs from the paper:
         1. The oracle is ridge regression, clipped to the public range of rewards.
-        2. gamma = `gamma_scale` sqrt(t) after t rounds, in place of sqrt(K T / (Reg + log)); 16 is
-           the middle of the values among which the authors of VPO tune it, for all problems.
+        2. gamma = `gamma_scale` sqrt(t) after t rounds, in place of one from the oracle's regret
+           bound; 16 for all problems is the middle of the values among which Ryabchenko et al.
+           (see `VPO`) tune it.
     """
 
     gamma_scale: Least0 = 16.0
-    """factor gamma / sqrt(t) of exploitation; 0 plays uniformly"""
+    """gamma divided by sqrt(t) in round t; larger explores less, 0 plays uniformly"""
 
     def start(self) -> None:
         super().start()
@@ -68,10 +70,11 @@ class SquareCB(Exact):
 
 
 class OracleBatches(Epochs):
-    """Base class of agents that play by regressions of batches; the first batch at random.
+    """Base class of agents that play by regressions of past batches, the first batch at random.
 
-    A = G + Gamma I with released G, Gamma = 2 sqrt(d) (its noise off the diagonal), and no
-    eigenvalue below 0.3 Gamma, see `Epochs.regression_of`; predictions are clipped to the range.
+    The Gram matrix is G + Gamma I, G the released one, Gamma = 2 sqrt(d) times the stddev of noise
+    off G's diagonal; eigenvalues are raised to 0.3 Gamma (`Epochs.regression_of`). Predictions are
+    clipped to the range of rewards.
     """
 
     def start(self) -> None:
@@ -89,41 +92,41 @@ class OracleBatches(Epochs):
         return self.middle + self.released[-1].means(context)
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
-        """Return predicted rewards as shares of their range, (R, K) in [0, 1]."""
+        """Return predicted rewards of arms, scaled to [0, 1] and clipped to it, (R, K)."""
         return (0.5 + regression.means(context) / (2 * self.spec.half_range)).clip(0.0, 1.0)
 
     def choose(self, context: Floats, uniforms: Floats) -> Ints:
         return drawn(self.chances(context), uniforms)
 
     def chances(self, context: Floats) -> Floats:
-        """Return the probability (or an unnormalised weight) of each arm, (R, K)."""
+        """Return the probability of each arm to be played, up to a factor, (R, K)."""
         raise NotImplementedError
 
 
 class FALCON(OracleBatches):
-    """SquareCB on batches, each played by a regression of the one before.
+    """SquareCB on batches, each played by a regression fitted to the batch before.
 
     Simchi-Levi and Xu, "Bypassing the monster: a faster and simpler optimal algorithm for
     contextual bandits under realizability", Mathematics of Operations Research 2022, Algorithm 1,
     with a private oracle as in Ryabchenko et al., arXiv 2609.33888 (their program's `squarecb`)::
 
-        1. y_a as a share of the range of rewards, by the last batch;  b = argmax y
-        2. play a != b with chance 1 / (K + gamma (y_b - y_a)), b with the rest,
+        1. y_a, predicted by the last batch as a share of the range of rewards;  b = argmax y
+        2. play a != b with probability 1 / (K + gamma (y_b - y_a)), b with the rest,
            gamma = `gamma_scale` sqrt(rounds before the batch)
         3. at the end of the batch release its Gram matrix and moment, with noise
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: she is in one release. epsilon = inf plays without privacy.
+        proves: a user is in one release. epsilon = inf plays without privacy.
 
     Differs from the paper:
         1. gamma_scale is 16 for all problems, in place of the theory's: the middle of the values
            among which the private program's authors tune it for every problem and epsilon.
-        2. The first batch is as long as noise needs, see `Epochs`, not one round.
+        2. The first batch is longer the larger the noise (`Epochs`), not one round.
     """
 
     gamma_scale: Least0 = 16.0
-    """factor gamma / sqrt(rounds before the batch) of exploitation; 0 plays uniformly"""
+    """gamma divided by sqrt(rounds before the batch); larger explores less, 0 plays uniformly"""
 
     def chances(self, context: Floats) -> Floats:
         predicted = self.predicted(context, self.released[-1])
@@ -136,20 +139,20 @@ class FastCB(OracleBatches):
     Foster and Krishnamurthy, "Efficient first-order contextual bandits: prediction, allocation, and
     triangular discrimination", NeurIPS 2021, on batches as in Ryabchenko et al., arXiv 2609.33888::
 
-        f_a = 1 - y_a, the predicted share of the loss;  b = argmin f
-        play a != b with chance f_b / (K f_b + gamma (f_a - f_b)), b with the rest
+        f_a = 1 - y_a, y_a the predicted reward as a share of its range;  b = argmin f
+        play a != b with probability f_b / (K f_b + gamma (f_a - f_b)), b with the rest
 
     Guarantee:
-        As `FALCON`.
+        The guarantee of `FALCON`.
 
     Differs from the paper:
-        1. Ridge regression in place of a logistic one; arms that tie with the best have 1 / K.
+        1. Ridge regression in place of a logistic one; arms as good as b have probability 1 / K.
         2. gamma_scale is 10, the middle of the values among which Ryabchenko et al. tune it.
         3. Batches as in `FALCON`.
     """
 
     gamma_scale: Least0 = 10.0
-    """factor gamma / sqrt(rounds before the batch) of exploitation; 0 plays uniformly"""
+    """gamma divided by sqrt(rounds before the batch); larger explores less, 0 plays uniformly"""
 
     def chances(self, context: Floats) -> Floats:
         predicted = self.predicted(context, self.released[-1])
@@ -165,21 +168,23 @@ class RegCB(OracleBatches):
 
     Foster, Agarwal, Dudik, Luo and Schapire, "Practical contextual bandits with regression
     oracles", ICML 2018, the elimination variant, on batches as in Ryabchenko et al., arXiv
-    2609.33888, with w_a = `width` sqrt(x' A^-1 x), A of all released Gram matrices::
+    2609.33888, with y_a the predicted reward as a share of its range, w_a = `width`
+    sqrt(x' A^-1 x), and A the regularised sum of all released Gram matrices::
 
         play uniformly the arms with y_a + w_a >= max_b (y_b - w_b)
 
     Guarantee:
-        As `FALCON`.
+        The guarantee of `FALCON`.
 
     Differs from the paper:
-        1. Widths of linear models in place of the range of all regressors with a small loss.
+        1. Widths of linear models in place of the range of predictions by all regressors with a
+           small loss.
         2. width is 0.1 for all problems, the default of Ryabchenko et al., who tune it.
         3. Batches as in `FALCON`.
     """
 
     width: Least0 = 0.1
-    """half-width of intervals over `|x|_{A^-1}`, as a share of the range of rewards"""
+    """half-width of intervals divided by sqrt(x' A^-1 x), as a share of the range of rewards"""
 
     def start(self) -> None:
         super().start()
@@ -197,24 +202,24 @@ class RegCB(OracleBatches):
 
 
 class AdaCB(RegCB):
-    """FALCON among the arms that survive the intervals of RegCB; the others are not played.
+    """FALCON among the arms that RegCB does not eliminate; other arms are not played.
 
     RECONSTRUCTED from the program of Ryabchenko et al., arXiv 2609.33888, after Foster, Rakhlin,
     Simchi-Levi and Xu, "Instance-dependent complexity of contextual bandits and reinforcement
     learning: a disagreement-based perspective", COLT 2021, of which we read the abstract alone::
 
         1. C = the arms with y_a + w_a >= max_b (y_b - w_b), as in `RegCB`;  b = argmax y
-        2. play a != b of C with chance 1 / (|C| + gamma (y_b - y_a)), b with the rest
+        2. play a != b of C with probability 1 / (|C| + gamma (y_b - y_a)), b with the rest
 
     Guarantee:
-        As `FALCON`.
+        The guarantee of `FALCON`.
 
     Differs from the program:
         1. Widths, gamma and batches are those of `RegCB` and `FALCON`.
     """
 
     gamma_scale: Least0 = 16.0
-    """factor gamma / sqrt(rounds before the batch) of exploitation; 0 plays uniformly"""
+    """gamma divided by sqrt(rounds before the batch); larger explores less, 0 plays uniformly"""
 
     def chances(self, context: Floats) -> Floats:
         survive, predicted = (
@@ -229,26 +234,27 @@ class VPO(OracleBatches):
 
     RECONSTRUCTED from the program of Ryabchenko et al., "Vanilla policy optimization is both
     optimal and differentially private for stochastic contextual bandits", arXiv 2609.33888, not
-    from its text, which was not available. After a batch of B users, from predicted losses f::
+    from its text, which was not available. After a batch of B users, from predicted losses f_a in
+    [0, 1]::
 
         1. q_0 uniform,  q_(k+1)(a) ~ q_k(a) exp(-eta f_a),   eta = rate min(1/K, 1/sqrt(K B))
-        2. for every user draw k from 0..B-1 and play an arm by q_k
+        2. for every user draw k from 0..B-1 and draw an arm from q_k
         3. at the end of the batch release its Gram matrix and moment, with noise
 
     Guarantee:
-        As `FALCON`.
+        The guarantee of `FALCON`.
 
     Differs from the program:
         1. rate is 32 for all problems, the middle of the values among which the program tunes it.
         2. One Gaussian mechanism of exact cost for Gram matrix and moment, in place of two by zCDP;
-           rewards enter less the middle of their range. Contexts are not transformed.
-        3. A ridge as large as the noise, see `OracleBatches`, in place of a tuned one; quadratic
-           loss alone.
-        4. The first batch is as long as noise needs, see `Epochs`, not one round.
+           the middle of their range is subtracted from rewards. Contexts are not transformed.
+        3. A ridge as large as the noise, see `OracleBatches`, in place of a tuned one; only
+           quadratic loss.
+        4. The first batch is longer the larger the noise (`Epochs`), not one round.
     """
 
     rate: Positive = 32.0
-    """step size of a virtual step, in units of min(1/K, 1/sqrt(K B))"""
+    """step size of a virtual policy, in units of min(1/K, 1/sqrt(K B)) for batches of B users"""
 
     def start(self) -> None:
         super().start()
@@ -268,26 +274,27 @@ class BPO(OracleBatches):
     """Play by policy optimisation with a bonus, over all released regressions for every user.
 
     RECONSTRUCTED from the program of Ryabchenko et al., arXiv 2609.33888, as `VPO` is. For every
-    user, over batches j of N_j users with predicted losses f_j, from q uniform and D = 0::
+    user, q starts uniform and D, an arm's expected plays, at 0; over past batches j of N_j users,
+    whose regression predicts the losses f_j,a in [0, 1]::
 
         1. b_a = min(1, bonus sqrt(N_1 + .. + N_j) / sqrt(K) / (1 + D_a))
         2. D_a += N_j q(a)
         3. q(a) ~ q(a) exp(-rate N_j max(0, f_j,a - b_a))
 
-    and an arm is played by the last q.
+    and an arm is drawn from the last q.
 
     Guarantee:
-        As `FALCON`: a user is in one release, and reuse of releases costs nothing.
+        The guarantee of `FALCON`: a user is in one release, and reuse of releases costs nothing.
 
     Differs from the program:
-        As `VPO`; rate is 0.1 and bonus 0.01 for all problems; the program tunes them from 0.001 to
-        1, and from 0.001 to 0.1.
+        As in `VPO`; rate is 0.1 and bonus 0.01 for all problems; the program tunes them, the rate
+        from 0.001 to 1, the bonus from 0.001 to 0.1.
     """
 
     rate: Positive = 0.1
-    """step size per user of the batch"""
+    """step size of the policy's update, per user of the batch"""
     bonus: Least0 = 0.01
-    """factor of the bonus of rarely played arms"""
+    """factor of the bonus for arms that were rarely played"""
 
     def chances(self, context: Floats) -> Floats:
         K = self.spec.n_actions

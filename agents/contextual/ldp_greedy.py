@@ -21,17 +21,17 @@ class LDPGreedy(Devices):
     """Base class of agents that play argmax x . theta_a, theta from private messages of all users.
 
     Rows are divided by their bound and clipped to norm 1. Rewards are scaled to [-1, 1], or to
-    [0, 1] if the link is logistic or probit; so the paper's C_B = c_r = 1.
+    [0, 1] if the link is logistic or probit, so that the paper's bounds C_B and c_r are 1.
     """
 
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     warm_up: Count0 | None = None
-    """rounds s_0 of each arm at first if arms have their own parameters; if None, T / (10 K), as
-    the paper gives only the order"""
+    """rounds s_0 for which each arm is first played if arms have their own parameters; if None,
+    T / (10 K), as the paper gives only the order"""
     gap: Positive | None = None
-    """gap h; arms h / 2 below the best after the warm-up are dropped; if None, none is"""
+    """gap h; arms h / 2 below the best after the warm-up are eliminated; if None, no arm is"""
 
     def start(self) -> None:
         super().start()
@@ -43,15 +43,15 @@ class LDPGreedy(Devices):
         self.open()
 
     def open(self) -> None:
-        """Make the mechanism for messages, and `ledger`."""
+        """Set `messages`, the mechanism by which users send, and its privacy ledger `ledger`."""
         raise NotImplementedError
 
     def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
-        """Return the messages on a round, (R, blocks, ...)."""
+        """Return the messages of a round on each parameter, 1 or K, along axis 1."""
         raise NotImplementedError
 
     def fit(self, sent: Floats, blocks: Ints, count: int) -> None:
-        """Update `theta` of `blocks` by the messages `sent`, each block's `count`-th."""
+        """Update the parameters of index `blocks` by messages `sent`, the `count`-th of each."""
         raise NotImplementedError
 
     def act(self, context: Floats) -> Ints:
@@ -93,16 +93,17 @@ class LDPSGD(LDPGreedy):
 
         theta = 0
         in round t    play argmax_a x . theta_a
-                      g = (mu(x . theta_a) - y) x; send Psi(g), a point of the sphere of radius
-                      R L(epsilon), on g's side with odds e^epsilon to 1 if |g| = R
-                      theta <- theta - c / n Psi(g),     n the messages so far
+                      g = (zeta(x . theta_a) - y) x, zeta the inverse link, y the scaled reward;
+                      send Psi(g), a point of mean g on a sphere, on g's side of it with odds
+                      exp(epsilon) to 1 if |g| = B, the bound of gradients
+                      theta <- theta - c / n Psi(g),     n the number of messages so far
 
     If every arm has its own theta_a (Algorithm 2), arms take turns s_0 times each; later a message
     goes to every arm, Psi(g) to the one that was played and Psi(0) to the others, which hides the
     arm, and n counts an arm's messages::
 
-        calibration      R                             epsilon of a message, with arms' own theta_a
-        "certified"      1 for logistic, else 2        epsilon
+        calibration      B                             epsilon of a message, with arms' own theta_a
+        "certified"      2 for identity, else 1        epsilon
         "paper"          2 c_r C_B = 2                 epsilon / 2
 
     Guarantee:
@@ -112,11 +113,11 @@ class LDPSGD(LDPGreedy):
         chosen and rewards observed on the device.
 
     Differs from the paper:
-        1. Gradients longer than R are clipped: Psi is not defined for them, and theta is not
-           confined to a ball.
-        2. c = c' d / (kappa_l zeta p) has constants of the rows' distribution, taken to be 1; zeta
-           is the least slope of the link on [-1, 1].
-        3. Psi(0), which has no side, is a uniform point. Ties are broken at random.
+        1. Gradients longer than B are clipped, because Psi is not defined for them, and theta is
+           not confined to a ball.
+        2. The paper's step size has constants of the distribution of rows, taken to be 1 here; the
+           other factors are d and 1 / the least slope of zeta on [-1, 1].
+        3. Psi(0) is a uniform point. Ties are broken at random.
 
     >>> from dpbandit import certify
     >>> proof = certify(LDPSGD(epsilon=1.0, calibration="paper"), "GLMBandit", accountants=False)
@@ -128,7 +129,8 @@ class LDPSGD(LDPGreedy):
     epsilon: float = 1.0
     """target epsilon at delta 0, > 0; inf sends exact gradients"""
     step: Positive | None = None
-    """step size c; if None, d / zeta, K times as much if arms have their own parameters"""
+    """step size c; if None, d / (the link's least slope on [-1, 1]), times K if arms have their own
+    parameters"""
     messages = started(LocalDirections)
 
     def check(self) -> None:
@@ -159,11 +161,11 @@ class LDPSGD(LDPGreedy):
 
 
 class EvenMoments(SecondMoments):
-    """Second moments whose Gram matrices get equal noise on the diagonal and off it.
+    """Second moments whose Gram matrices have equal noise on and off the diagonal.
 
-    Off the diagonal that is more noise than in `SecondMoments`. The sensitivity is equal: from
-    moment weight sqrt(2) on it is attained by one row with opposite rewards, whose Gram matrices
-    are equal.
+    Off the diagonal this is more noise than in `SecondMoments`. The sensitivity is the same: at
+    moment weights of at least sqrt(2) the worst case is one row with opposite rewards, with equal
+    Gram matrices.
     """
 
     def __post_init__(self) -> None:
@@ -178,14 +180,15 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, Algorithms 1 and 2 with (3) and (4), by the submitted manuscript::
 
-        send       M = x x' + W,  u = y x + xi; if arms have their own parameters, to every arm,
-                   with x = 0 for arms that were not played (after s_0 rounds of each in turn)
+        send       M = x x' + W,  u = y x + xi, y the scaled reward, W and xi Gaussian; if arms have
+                   their own parameters (Algorithm 2), one message to every arm, with x = 0 for arms
+                   that were not played (after s_0 rounds of each in turn)
         estimate   theta = (sum M + s sqrt(t) (4 sqrt(d) + 2 ln(2 T / alpha)) I)^-1 sum u,
-                   s the noise of W, t the messages so far, T times K in Algorithm 2
+                   s the stddev of W, t the messages so far, K T in place of T in Algorithm 2
         play       argmax_a x . theta_a
 
-        calibration    noise of W                                noise of xi
-        "certified"    2 sqrt(2) / mu, off the diagonal 2 / mu   2 / mu, mu of the target
+        calibration    stddev of W                               stddev of xi
+        "certified"    2 sqrt(2) / mu, off the diagonal 2 / mu   2 / mu, mu of (epsilon, delta)
         "paper"        2 sigma                                   sigma
 
         sigma = 2 sqrt(2 ln(1.25 / delta)) / epsilon, in Algorithm 2 with epsilon and delta halved
@@ -199,7 +202,7 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
     Differs from the paper:
         1. Rows and rewards are clipped, which the paper assumes to be bounded.
         2. Eigenvalues of the inverted matrix are raised to 1e-9. Ties are broken at random.
-        3. t counts an arm's messages in Algorithm 2, too.
+        3. In Algorithm 2, too, t is the number of messages to the arm.
 
     >>> from dpbandit import certify
     >>> proof = certify(LDPOLS(epsilon=1.0, calibration="paper"), "GLMBandit", accountants=False)
@@ -209,7 +212,7 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
 
     plays = ContextualSpec
     alpha: Inside01 = 0.1
-    """probability that the shift is too small, in (0, 1); the default is that of the authors"""
+    """probability that the ridge is below the noise, in (0, 1); the default is the authors'"""
     messages = started(LocalStatistic)
 
     def open(self) -> None:
@@ -250,7 +253,7 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
 
 
 _EXPLORATION_SCALE = 4.0
-"""Rounds T_0 of exploration, in units of D sqrt(T) / epsilon"""
+"""Number of rounds of exploration, divided by (parameters) sqrt(T) / epsilon"""
 
 
 class LDPETC(Agent[PriceListSpec]):
@@ -264,9 +267,9 @@ class LDPETC(Agent[PriceListSpec]):
         T_0 = 4 D sqrt(T) / epsilon, at least sqrt(D T), at most T / 2;   theta = 0
         in round t <= T_0
           1. offer a random price
-          2. on her own device, from the public theta: g = (logistic(z . theta) - sold) z, and a
-             message m of mean g / L
-          3. theta <- theta - B / sqrt(T_0) m, projected onto the ball of radius B
+          2. on the customer's device, from the public theta: g = (logistic(z . theta) - sold) z,
+             and a private message m, whose mean is proportional to g
+          3. theta <- theta - (B / sqrt(T_0)) m, projected onto the ball of radius B
         later
           4. commit to the mean of theta over the second half of these rounds, and offer the price
              with the largest margin x logistic(z . theta), without messages
@@ -280,7 +283,7 @@ class LDPETC(Agent[PriceListSpec]):
         messages, of that user's context and of public coins. T_0 is public.
 
     Differs from the paper:
-        1. We read only its abstract: T_0, steps and the ball are ours.
+        1. We read only its abstract: T_0, step sizes and the ball are ours.
         2. A list of prices, and a logistic model of a sale.
         3. The message is that of Duchi, Jordan and Wainwright for the Euclidean ball.
 
@@ -297,11 +300,12 @@ class LDPETC(Agent[PriceListSpec]):
     epsilon: float = 1.0
     """target epsilon at delta 0, > 0; inf plays without privacy"""
     explore: Count | None = None
-    """rounds T_0 of random prices; if None, by the formula"""
+    """rounds T_0 of random prices; if None, by the formula above"""
     parameter_norm: Positive = 6.0
     """bound B on `|theta|`"""
     features: Features = "additive"
-    """features of a price, one slope for all customers, or one each, or a curve (`demand_rows`)"""
+    """features of a price, with one slope for all customers, one for each, or a curve of the price
+    (see `demand_rows`)"""
 
     def check(self) -> None:
         privacy_target(self.epsilon, 0.0)

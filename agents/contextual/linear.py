@@ -1,6 +1,6 @@
 """Linear bandits: ridge regressions of rewards on contexts, on exact data or on noisy sums.
 
-Disjoint arms have a parameter each (contexts (R, d)), or all share one (contexts (R, K, d)).
+Arms have a parameter each ("disjoint", contexts (R, d)), or all share one (contexts (R, K, d)).
 Base classes come first, then the agents; the regressions are in ridge.py.
 """
 
@@ -52,7 +52,7 @@ class Exact(Arms):
     """Base class of agents on exact ridge regressions of all rows so far, without privacy."""
 
     regularization: Positive = 1.0
-    """ridge, added to the diagonal of Gram matrices"""
+    """ridge, the number added to the diagonal of Gram matrices"""
     ridge = started(OnlineRidge)
     masks = ("public", "user")
 
@@ -68,7 +68,7 @@ class Exact(Arms):
 
 
 class Summed(PrivateAgent[ContextualSpec], Arms):
-    """Base class of agents on prefix sums of clipped rounds that a mechanism releases.
+    """Base class of agents on prefix sums of a clipped statistic, which a mechanism releases.
 
     Until the first release disjoint arms are played in turn, since all have equal scores.
     """
@@ -80,12 +80,12 @@ class Summed(PrivateAgent[ContextualSpec], Arms):
     sums = started(PrefixSum)
 
     def target(self, usual: int | None = None) -> Target:
-        """Return budget and times of all releases; `usual` is the default of `refresh_every`."""
+        """Return budget and times of releases; `usual` is the default of `refresh_every`."""
         every = self.refresh_every or usual or ceil(self.spec.horizon / 100)
         return Target(self.epsilon, self.delta, self.spec.horizon, every)
 
     def rounds(self, arms: Layout) -> dict[str, Any]:
-        """Return arguments of a statistic: sizes, layout and clips of a round."""
+        """Return arguments of a statistic, the sizes, layout and clipping bounds of a round."""
         spec = self.spec
         return {
             "n_actions": spec.n_actions,
@@ -98,7 +98,7 @@ class Summed(PrivateAgent[ContextualSpec], Arms):
         }
 
     def feed(self, sums: PrefixSum) -> None:
-        """Learn from `sums`, which get every round from now on, and set `ledger`."""
+        """Set the mechanism `sums`, which gets every round from now on, and its `ledger`."""
         self.sums, self.ledger = sums, ledger_of(self.epsilon, sums.spend)
         self.turns_first = 0.0 if self.spec.shared else inf
 
@@ -113,24 +113,23 @@ class Summed(PrivateAgent[ContextualSpec], Arms):
             self.refit(release)
 
     def refit(self, release: Floats) -> None:
-        """Fit the model that plays to a new release."""
+        """Fit the model by which the agent plays to a new release."""
         raise NotImplementedError
 
 
 class Optimist(Arms):
-    """Base class of agents that play argmax x . theta_a + radius sqrt(x' V_a^-1 x)."""
+    """Base class of optimistic agents, which play argmax x . theta_a + radius sqrt(x' V_a^-1 x)."""
 
     alpha: Width | None = None
-    """factor of confidence widths, in ranges of the reward (2 sigma); 0 is greedy; or "theory" """
+    """factor of confidence widths, in units of 2 `reward_noise`; 0 is greedy; or "theory" """
     regularization: Positive = 1.0
-    """ridge, added to the diagonal of Gram matrices"""
+    """ridge, the number added to the diagonal of Gram matrices"""
     reward_noise: Least0 | None = None
     """sub-Gaussian parameter sigma of rewards; if None, half their range"""
     parameter_norm: Positive | None = None
-    """bound on `|theta_a|` for the theory radius; if None, the largest that the public bounds
-    allow"""
+    """bound on `|theta_a|` with alpha="theory"; if None, the largest that public bounds allow"""
     failure: Inside01 = 0.05
-    """largest probability that tail bounds fail (utility only, never privacy)"""
+    """largest probability that tail bounds fail (affects utility only, never privacy)"""
     ridge = started(Ridge)
 
     def scores(self, context: Floats) -> Floats:
@@ -142,21 +141,22 @@ class Optimist(Arms):
 
     @property
     def sigma(self) -> float:
-        """Sub-Gaussian parameter of rewards."""
+        """Sub-Gaussian parameter of rewards, `reward_noise` or half their range."""
         return self.spec.half_range if self.reward_noise is None else self.reward_noise
 
     def radius(self) -> float:
-        """Return the radius of this round: 2 sigma alpha, or that of the theory."""
+        """Return the factor of sqrt(x' V_a^-1 x) in this round, 2 sigma alpha or that of theory."""
         raise NotImplementedError
 
     def theory(self, low: float, high: float, error: float, *, dim: int, norm: float) -> float:
-        """Return the radius beta_t, which holds with probability 1 - failure::
+        """Return the radius after t rounds, which is valid with probability 1 - failure::
 
             sigma sqrt(2 ln(2/failure) + d ln(high/low + t L^2 / (d low))) + S sqrt(high) + error
 
         Abbasi-Yadkori, Pal and Szepesvari (NeurIPS 2011), Theorem 2, as extended by Shariff and
         Sheffet (NeurIPS 2018), Proposition 4, to a noisy regulariser with eigenvalues in [low,
-        high] and a moment noise of norm at most `error` in V^-1.
+        high] and a moment noise nu with sqrt(nu' V^-1 nu) <= `error`. L is the bound `norm` of
+        contexts, d their dimension `dim`, S that of parameters.
         """
         S = self.spec.parameter_norm if self.parameter_norm is None else self.parameter_norm
         growth = log(high / low + self.round * norm**2 / (dim * low))
@@ -168,11 +168,11 @@ class SummedUCB(Optimist, Summed):
     """Base class of optimistic agents on released Gram matrices, shifted by more than the noise.
 
     Noise of off-diagonal stddev s has spectral norm at most Gamma = gram_factor s with high
-    probability; V = G + noise + max(regularization, shift_factor Gamma) I.
+    probability; V is the released Gram matrix + max(regularization, shift_factor Gamma) I.
     """
 
     usual_alpha = cast(Width, 1.0)
-    """default of `alpha`"""
+    """default of `alpha`, the factor of confidence widths"""
     masks = ("public", "user")
     statistic = started(SecondMoments)
     spectrum = started(Spectrum)
@@ -187,11 +187,11 @@ class SummedUCB(Optimist, Summed):
         self._radius = self._radius_at(self.regularization, 0.0, 0.0)
 
     def moments(self) -> SecondMoments:
-        """Return the statistic of one round that is summed."""
+        """Return the statistic of one round whose sums are released."""
         raise NotImplementedError
 
     def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
-        """Return the mechanism that sums `statistic`, and bounds of its noise's eigenvalues."""
+        """Return the mechanism that sums `statistic`, and bounds on its noise's eigenvalues."""
         raise NotImplementedError
 
     def radius(self) -> float:
@@ -219,6 +219,8 @@ class SummedUCB(Optimist, Summed):
 class LinUCB(Optimist, Exact):
     """Optimism: play argmax x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x), by ridge regression.
 
+    V_a is the regularised Gram matrix of arm a, sigma the `reward_noise`.
+
     Li, Chu, Langford and Schapire, "A contextual-bandit approach to personalized news article
     recommendation", WWW 2010, Algorithm 1 (disjoint arms); with an environment whose arms share
     one parameter, the shared model of Chu, Li, Reyzin and Schapire, AISTATS 2011. The radius
@@ -228,10 +230,9 @@ class LinUCB(Optimist, Exact):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        Ties go to the lowest arm. alpha is in ranges of the reward: sigma is `reward_noise`, by
-        default half the public range of rewards, with which every reward is sub-Gaussian. So alpha
-        means what it does in Li et al., whose rewards are clicks, and play does not depend on the
-        unit of rewards.
+        Ties go to the lowest arm. alpha is in units of 2 sigma, by default the public range of
+        rewards: every reward is sub-Gaussian with half its range. So alpha has the meaning of Li et
+        al., whose rewards are clicks, and play does not depend on the unit of rewards.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"LinUCB": LinUCB()}, horizon=500, replicas=4,
@@ -242,7 +243,7 @@ class LinUCB(Optimist, Exact):
     """
 
     alpha: Width = 1.0
-    """factor of confidence widths, in ranges of the reward (2 sigma); 0 is greedy; or "theory" """
+    """factor of confidence widths, in units of 2 `reward_noise`; 0 is greedy; or "theory" """
     ridge = started(OnlineRidge)
 
     def radius(self) -> float:
@@ -256,22 +257,24 @@ class LinTS(Exact):
     """Thompson sampling: play the best arm for a parameter drawn from N(V^-1 u, v^2 V^-1).
 
     Agrawal and Goyal, "Thompson sampling for contextual bandits with linear payoffs", ICML 2013,
-    Algorithm 1. For disjoint arms the sampled rewards of different arms are independent normals,
-    drawn directly; a shared parameter is drawn through a Cholesky factor of V^-1.
+    Algorithm 1, with V the regularised Gram matrix and u the sum of r x. For disjoint arms the
+    sampled rewards of different arms are independent normals, drawn directly; a shared parameter is
+    drawn through a Cholesky factor of V^-1.
 
     Guarantee:
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. v = 2 R `scale`; the paper has R times a function of T, d and the confidence level.
+        1. v = 2 sigma `scale`, sigma the `reward_noise`; the paper has sigma times a function of T,
+           d and the confidence level.
         2. Disjoint arms have regressions of their own.
-        3. `regularization` in place of the identity matrix.
+        3. `regularization` times the identity matrix in place of the identity matrix.
     """
 
     scale: Least0 = 0.2
-    """standard deviation of the posterior, in units of V^-1/2 and of ranges of the reward (2 R)"""
+    """standard deviation of draws, in units of V^-1/2 times 2 `reward_noise`"""
     reward_noise: Least0 | None = None
-    """sub-Gaussian parameter R of rewards; if None, half their range"""
+    """sub-Gaussian parameter sigma of rewards; if None, half their range"""
 
     def start(self) -> None:
         super().start()
@@ -295,8 +298,8 @@ class Greedy(Exact):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        Ridge regression in place of least squares; ties go to the lowest arm; no turns if all arms
-        share a parameter.
+        Ridge regression in place of least squares; ties go to the lowest arm; if all arms share a
+        parameter, play is greedy from the start.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"Greedy": Greedy()}, horizon=500, replicas=4,
@@ -307,7 +310,7 @@ class Greedy(Exact):
     """
 
     turns: Count0 = 1
-    """rounds for which each disjoint arm is played before greedy play"""
+    """rounds for which each arm is first played if arms have their own parameters"""
 
     def start(self) -> None:
         super().start()
@@ -315,7 +318,7 @@ class Greedy(Exact):
 
 
 class EpsilonGreedy(Exact):
-    """Play the arm of largest predicted reward; with probability `exploration` a random one.
+    """Play the arm of the largest predicted reward, or a random arm with probability `exploration`.
 
     Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, with ridge regressions in
     place of means.
@@ -351,13 +354,13 @@ class ShariffSheffetUCB(SummedUCB):
 
         field           "paper", as printed       "certified"
         noise scale     see `ShariffSheffet`      least with certificate <= claim
-        arms            joint, dimension K d      disjoint, K blocks
+        arms            joint, dimension K d      disjoint, K regressions
         alpha           theory                    1
         refresh_every   1                         ceil(horizon / 100)
 
     Guarantee:
-        As `DPUCB`; all releases together are mu-GDP (Gaussian) or bounded by an exact loss law
-        (Wishart, see `dpbandit.privacy.wishart`).
+        The guarantee of `DPUCB`; all releases together are mu-GDP (Gaussian noise), or their cost
+        follows from an exact law of the privacy loss (Wishart, see `dpbandit.privacy.wishart`).
 
     Differs from the paper:
         1. x and r are clipped by the agent.
@@ -365,7 +368,7 @@ class ShariffSheffetUCB(SummedUCB):
         3. The shift is at least `regularization`, so that without privacy it is LinUCB.
         4. Disjoint arms take turns until the first release.
         5. Wishart noise is centred, and its printed constants could not be checked.
-        6. "certified": the least noise for the claim; a block for each arm; releases every
+        6. "certified": the least noise for the claim; a regression for each arm; releases every
            ceil(T / 100) rounds; the shift is twice a tail bound of this release's noise.
 
     >>> from dpbandit import certify
@@ -379,9 +382,9 @@ class ShariffSheffetUCB(SummedUCB):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     noise: Literal["gaussian", "wishart"] = "gaussian"
-    """distribution of the noise"""
+    """distribution of the noise in sums, Gaussian or Wishart"""
     arms: Layout | None = None
-    """one model for each arm, or a joint one of all arms' features; if None, by the calibration"""
+    """layout, "disjoint" models of each arm or one "joint" model; if None, by the calibration"""
 
     def start(self) -> None:
         self.usual_alpha = "theory" if self.calibration == "paper" else 1.0
@@ -408,13 +411,13 @@ class DPUCB(SummedUCB):
     whose algorithm as printed is `ShariffSheffetUCB(calibration="paper")`::
 
         for t = 1..T:
-          1. V = G + shift I,  theta = V^-1 u                 from released G, u only
+          1. V = G + shift I,  theta = V^-1 u                 from released sums G, u only
           2. play argmax_a  x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x)
           3. clip x and r;  G += x x',  u += r x              through one prefix sum
 
-    If noise needs a shift far above G, V^-1 is nearly a multiple of I and G is of no use:
-    `DPMoments` releases none. Inside `Priced` all prices share one regression of sales, with alpha
-    0 and shift 0.05.
+    sigma is the `reward_noise`. If noise requires a shift far above G, V^-1 is nearly a multiple of
+    I and G has no use: `DPMoments` does not release it. Inside `Priced` all prices share one
+    regression of sales, with alpha 0 and shift 0.05.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
@@ -426,7 +429,7 @@ class DPUCB(SummedUCB):
     Differs from the paper:
         1. Exact Gaussian composition replaces basic composition of a loose tail bound: 13.8 times
            less noise at T = 10^4, epsilon 1, delta 1e-4, equal clips and units.
-        2. Disjoint arms have their own blocks, each with a row in every round (0 if not played).
+        2. Disjoint arms have their own sums, to which each round adds a row (0 if not played).
         3. BLT in place of the tree; releases every `refresh_every` rounds.
         4. The shift is twice a tail bound of this release's noise, and at least `regularization`,
            so that epsilon = inf is LinUCB.
@@ -443,19 +446,19 @@ class DPUCB(SummedUCB):
     """"certified" is noise for the claim; "paper" plays `ShariffSheffetUCB` if the agent is named
     by its id, and is refused in Python"""
     prefix_sums: Literal["tree", "blt", "gradual"] = "blt"
-    """mechanism that releases running sums"""
+    """mechanism that releases running sums, a binary tree, BLT noise or gradual releases"""
     arms: Layout = "disjoint"
-    """one model for each arm, or a joint one of all arms' features"""
+    """layout, a model for each arm ("disjoint") or one model of all arms' features ("joint")"""
     alpha: Width | None = None
-    """factor of confidence widths, in ranges of the reward (2 sigma); 0 is greedy; or "theory",
-    which needs a shift above 1; None: 1, 0 for a model of demand"""
+    """factor of confidence widths, in units of 2 `reward_noise`; 0 is greedy; or "theory", which
+    needs a shift above 1; if None, 1, or 0 for a model of demand"""
     moment_clip: Positive | None = None
-    """norm to which r x is clipped after the clips of r and x; None clips none"""
+    """norm to which r x is clipped after r and x are clipped; None does not clip it"""
     moment_weight: Positive = 1.0
-    """scale of the moment against the Gram matrix in their joint release; 1 is equal units"""
+    """weight of the moment divided by that of the Gram matrix in their joint release"""
     shift: Positive | None = None
-    """ridge of V, in tail bounds of the noise's spectral norm (utility only, never privacy), > 0;
-    if None, 2, 0.05 for a model of demand. Less shrinks theta less; below 1 noise may make V
+    """ridge of V, in tail bounds of its noise's spectral norm (affects utility only), > 0; if None,
+    2, or 0.05 for a model of demand. Smaller values shrink theta less; below 1 noise may make V
     indefinite"""
 
     def check(self) -> None:
@@ -471,7 +474,7 @@ class DPUCB(SummedUCB):
             )
 
     def for_demand(self) -> Self:
-        """Return the config with defaults for a model of demand, unless alpha is "theory"."""
+        """Return the config with alpha 0 and shift 0.05 for None, unless alpha is "theory"."""
         if self.alpha == "theory":
             return self
         return replace(
@@ -507,7 +510,7 @@ class DPUCB(SummedUCB):
 class DPMoments(Summed):
     """Play greedily on noisy sums of reward times context, which have the whole budget.
 
-    A design of this project for noise with which the Gram matrices of `DPUCB` are useless::
+    A design of this project for noise so large that the Gram matrices of `DPUCB` are useless::
 
         for t = 1..T:
           1. play argmax_a  x . u_a                            from released u only
@@ -517,7 +520,8 @@ class DPMoments(Summed):
         (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 1
         reads the current user's context and writes nothing; step 2 is the only use of (x, r), of L2
         sensitivity 2 moment_clip (see `Moments`), and all releases together are mu-GDP. There is no
-        regret bound, and a bias if contexts are not isotropic or arms are played unequally often.
+        regret bound, and predictions are biased if contexts are not isotropic or arms are not
+        played equally often.
 
     >>> from dpbandit import certify
     >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)
@@ -525,14 +529,14 @@ class DPMoments(Summed):
     """
 
     prefix_sums: Literal["tree", "blt", "gradual"] = "blt"
-    """mechanism that releases running sums"""
+    """mechanism that releases running sums, a binary tree, BLT noise or gradual releases"""
     arms: Layout = "disjoint"
-    """one model for each arm, or a joint one of all arms' features"""
+    """layout, a model for each arm ("disjoint") or one model of all arms' features ("joint")"""
     moment_clip: Positive | None = None
-    """norm to which r x is clipped after the clips of r and x; None clips none"""
+    """norm to which r x is clipped after r and x are clipped; None does not clip it"""
 
     def for_demand(self) -> Self:
-        """Raise `InputError`: these scores are no probabilities of a sale."""
+        """Raise `InputError`, since this agent's scores are no probabilities of a sale."""
         raise InputError("Expected an agent that scores arms by chances of a sale, not by moments.")
 
     def start(self) -> None:
@@ -542,7 +546,7 @@ class DPMoments(Summed):
         self.u: Floats = np.zeros((self.R, groups, self.spec.dim))
 
     def moments(self) -> Moments:
-        """Return the statistic of one round that is summed."""
+        """Return the statistic of one round whose sums are released."""
         return Moments(**self.rounds(self.arms), moment_clip=self.moment_clip)
 
     def scores(self, context: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Wrapper that lets any agent over arms play on public features of contexts."""
+"""Wrapper by which any agent over arms plays on public features of contexts."""
 
 from collections.abc import Callable
 from dataclasses import field, replace
@@ -14,21 +14,21 @@ from dpbandit.privacy.premises import ALL_FACTS
 from dpbandit.specs import ContextualSpec, ScoringAgent, Spec, fits, gaussian
 
 Basis: TypeAlias = Literal["fourier", "products"]
-N_FEATURES = 300
+N_FEATURES = 300  # default number of Fourier features, see `BANDWIDTH`
 BANDWIDTH = 0.4
-"""Defaults of the Fourier basis. For LinUCB on digits (regularization 0.1, alpha 0.2, four runs)
-bandwidth 0.4 lost no more than 0.3, and 600 features no less than 300; tuned on no other problem"""
+"""Default bandwidth of the Fourier basis. For LinUCB on digits (regularization 0.1, alpha 0.2, four
+runs) 0.4 was as good as 0.3, and 300 features as good as 600; not tuned on other problems"""
 
 
 @cache
 def frequencies(dim: int, n_features: int, bandwidth: float, seed: int) -> Floats:
-    """Draw public frequencies from N(0, I / bandwidth^2), (n_features / 2, dim). Read-only."""
+    """Return public frequencies drawn from N(0, I / bandwidth^2), (n_features / 2, dim)."""
     draw = np.random.Generator(np.random.SFC64(seed)).standard_normal
     return draw((n_features // 2, dim)) / bandwidth
 
 
 def fourier(x: Floats, W: Floats) -> Floats:
-    """Return cosines and sines of W x, of norm 1 together: (..., d) and (m, d) -> (..., 2 m).
+    """Return cosines and sines of W x, together of norm 1, for m frequencies W: (..., 2 m).
 
     >>> fourier(np.zeros(3), np.ones((2, 3))).round(3).tolist()
     [0.707, 0.707, 0.0, 0.0]
@@ -38,9 +38,9 @@ def fourier(x: Floats, W: Floats) -> Floats:
 
 
 def products(x: Floats) -> Floats:
-    """Return coordinates and products of two, squares too: (..., d) -> (..., d + d (d + 1) / 2).
+    """Return coordinates, and products of two (also squares): (..., d) -> (..., d + d (d + 1) / 2).
 
-    The norm is at most 1 if that of x is, because the products have norm `|x|^2` together.
+    The norm is at most 1 if that of x is, because all products together have norm `|x|^2`.
 
     >>> products(np.array([0.6, 0.8])).round(3).tolist()
     [0.424, 0.566, 0.255, 0.48, 0.453]
@@ -51,11 +51,11 @@ def products(x: Floats) -> Floats:
 
 
 class Mapped(Around[ContextualSpec]):
-    """Wrapper that lets an agent over arms play on public features of contexts.
+    """Wrapper by which an agent over arms plays on public features of contexts.
 
     If no linear model of the context fits, one of D features z(x) may; the fair baseline is then an
-    agent without privacy on the same features. With x the context over its public bound
-    (clipped to it first), or each arm's row where arms have rows::
+    agent without privacy on the same features. With x the context, or an arm's row of it, clipped
+    to its public bound and divided by it::
 
         basis       z(x)
         fourier     (cos w_1 . x, .., cos w_m . x, sin w_1 . x, .., sin w_m . x) / sqrt(m)
@@ -69,9 +69,9 @@ class Mapped(Around[ContextualSpec]):
 
     Guarantee:
         The guarantee and the ledger of `agent`. z is fixed before the data, so that the input of
-        `agent` is a function of one user's round, and the wrapper stores nothing. `|z| <= 1`, the
-        bound that `agent` is made for and clips to. A context with a NaN (no user came) stays NaN,
-        for which statistics are 0.
+        `agent` is a function of one user's round, and the wrapper stores nothing. `|z| <= 1`, which
+        is the bound of contexts to which `agent` clips. A context with a NaN (no user came) stays
+        NaN, for which statistics are 0.
 
     Differs from the paper:
         1. A cosine and a sine of each frequency in place of one cosine with a random phase: rows
@@ -90,9 +90,9 @@ class Mapped(Around[ContextualSpec]):
 
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)
-    """config of the agent that plays on z(x)"""
+    """config of the agent that plays on the features z(x)"""
     basis: Basis = "fourier"
-    """features z, random Fourier features or products of coordinates"""
+    """kind of features z(x), random Fourier features or products of coordinates"""
     n_features: Count | None = None
     """number of features D = 2 m of "fourier", even; if None, 300"""
     bandwidth: Positive | None = None
@@ -121,7 +121,7 @@ class Mapped(Around[ContextualSpec]):
         vars(self).update(masks=getattr(self.inner, "masks", ()))
 
     def mapped(self, spec: Spec) -> ContextualSpec:
-        """Return the spec of the problem on z, with contexts of dimension D and norm at most 1."""
+        """Return the spec of the problem with contexts z(x), of dimension D and norm at most 1."""
         arms = fits(self, spec, ContextualSpec, shared=True)
         return arms.with_features(self._map(np.zeros(arms.dim)).size)
 
@@ -132,16 +132,16 @@ class Mapped(Around[ContextualSpec]):
         return int(known.matrix_entries)
 
     def gaussian(self, spec: Any) -> "Mapped":
-        """Return this config with the Gaussian form of `agent`."""
+        """Return this config with `agent` in a form that uses Gaussian noise alone."""
         return replace(self, agent=gaussian(self.agent, self.mapped(spec)))
 
     def for_demand(self) -> "Mapped":
-        """Return this config with the defaults of `agent` for a model of demand."""
+        """Return this config with the defaults of `agent` for models of demand in `Priced`."""
         ready = getattr(self.agent, "for_demand", lambda: self.agent)
         return replace(self, agent=ready())
 
     def features(self, context: Floats) -> Floats:
-        """Return z(x): contexts (..., d) -> (..., D)."""
+        """Return the features z(x) of contexts, (..., d) -> (..., D)."""
         bound = self.spec.context_norm
         z = self._map(clip_norm(context, bound) / bound)
         lost = ~np.isfinite(context).all(axis=-1)
@@ -157,12 +157,12 @@ class Mapped(Around[ContextualSpec]):
 
     @property
     def rounds_to_release(self) -> Any:
-        """Number of rounds from now on with the same policy of `agent`."""
+        """Number of rounds until the policy of `agent` may change."""
         return getattr(self.inner, "rounds_to_release", [1])
 
     @property
     def scores(self) -> Callable[[Floats], Floats]:
-        """Function from contexts to the arms' scores by `agent`, which must have scores."""
+        """Function from contexts to `agent`'s scores of arms; `agent` must have the method."""
         inner = cast(ScoringAgent, self.inner).scores
         return lambda context: inner(self.features(context))
 

@@ -1,8 +1,8 @@
 """Greedy play on released moments of signed directions, corrected for selection.
 
-`Moments` learns from the releases of a `FadingSum` of signed directions alone. A shrinkage function
-takes z = mean + standard normal noise, (R, n), and returns estimates of the means, replica by
-replica: post-processing of releases.
+`Moments` learns from the releases of a `FadingSum` of signed directions only. Shrinkage functions,
+which are post-processing, take z = mean + standard normal noise, (R, n), and return estimates of
+the n means of each replica.
 """
 
 from collections.abc import Callable
@@ -19,22 +19,22 @@ from dpbandit.privacy.residuals import Layout
 from dpbandit.specs import ContextualSpec
 
 _MOMENT_RIDGE = 0.05
-"""Ridge of the moment matrices, as a share of their mean eigenvalue"""
+"""Ridge added to expected moment matrices, as a share of their mean eigenvalue"""
 _IMAGINED_USERS = 2000
-"""Imagined users from which one policy's moments are computed"""
+"""Number of synthetic users from which the moments of one policy are computed"""
 _VARIANCES = np.concatenate([[0.0], np.geomspace(0.25, 256.0, 11)])
 """Prior variances of the scale mixture, in units of the noise variance"""
 _EM_STEPS = 30
-"""EM steps, after which the mixture's weights change by about 1 %"""
+"""Number of EM steps, after which a further one changes the mixture's weights by about 1 %"""
 
 
 def raw(z: Floats) -> Floats:
-    """Return z: no shrinkage."""
+    """Return the noisy means z themselves, without shrinkage."""
     return z
 
 
 def soft_threshold(z: Floats) -> Floats:
-    """Move every coordinate towards 0 by one standard deviation of the noise, at most to 0."""
+    """Return z with every coordinate moved towards 0 by one noise stddev, at most to 0."""
     return np.sign(z) * np.maximum(np.abs(z) - 1.0, 0.0)
 
 
@@ -42,9 +42,9 @@ def empirical_bayes(z: Floats) -> Floats:
     """Return the posterior mean under a scale mixture of normals that is fitted to z.
 
     Stephens, "False discovery rates: a new deal", Biostatistics 2017 (adaptive shrinkage), with
-    known noise: means ~ sum_k weight_k N(0, variance_k) on a fixed grid that contains 0; weights
-    are found by EM, with one pseudo-observation of 0. The fit thresholds sparse vectors and scales
-    dense ones, without a setting for sparsity.
+    known noise: means ~ sum_k weight_k N(0, variance_k), variances on a fixed grid that contains 0;
+    weights are found by EM, with one pseudo-observation of 0. The fit thresholds sparse vectors and
+    scales dense ones, without a setting for sparsity.
 
     >>> empirical_bayes(np.array([[9.0, 0.5, -0.5, 0.1, 0.2, -0.3]])).round(1) + 0.0
     array([[8.9, 0. , 0. , 0. , 0. , 0. ]])
@@ -64,7 +64,7 @@ def empirical_bayes(z: Floats) -> Floats:
 
 
 Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]
-SHRINKAGES: dict[str, Callable[[Floats], Floats]] = {
+SHRINKAGES: dict[str, Callable[[Floats], Floats]] = {  # functions by the setting `shrinkage`
     "none": raw,
     "soft-threshold": soft_threshold,
     "empirical-bayes": empirical_bayes,
@@ -75,16 +75,16 @@ class Moments(Arms):
     """Base class of agents that play argmax_a x . theta_a by released moments of signed directions.
 
     The first batch is played uniformly at random. Release k adds up N_k rounds (faded ones count
-    less) with noise of stddev sigma; a round adds sampling noise of variance v = 1 / (d blocks) to
-    a coordinate. Release k gets the weight w_k = N_k / (sigma^2 + N_k v), a function of public
-    numbers (an arm's number of pulls would not be public). Then::
+    less) with noise of stddev sigma; a round adds sampling noise of variance v to a coordinate, 1
+    over the number of coordinates. Release k has the weight w_k = N_k / (sigma^2 + N_k v), a
+    function of public numbers (an arm's number of pulls would not be public). Then::
 
         z = sum_k w_k release_k / stddev,       theta = shrink(z),
         stddev^2 = sigma^2 sum_k w_k^2 + v sum_b n_b (sum_{k >= b} w_k fade^(k-b))^2,
 
-    all blocks of a replica together; n_b is the length of batch b. With `debias` each block is
-    first multiplied by the inverse of the expected moment matrix of the policies played
-    (`SelectedMoments`), whose mean eigenvalue scales the stddev.
+    for all arms of a replica together; shrink is a shrinkage function, n_b the length of batch b.
+    With `debias` an arm's sum is first multiplied by the inverse of the expected moment matrix of
+    the policies played (`SelectedMoments`), whose mean eigenvalue scales the stddev.
     """
 
     sums = started(FadingSum)
@@ -97,7 +97,7 @@ class Moments(Arms):
         shrink: Callable[[Floats], Floats],
         debias: bool,
     ) -> None:
-        """Initialise the estimate that is learned from the releases of `sums`."""
+        """Initialise the estimate of theta, which is learned from the releases of `sums`."""
         self.sums, self._shrink = sums, shrink
         R, (blocks, d), K = self.R, statistic.shape, statistic.n_actions
         self._difference, self._blocks = statistic.layout == "difference", blocks
@@ -166,9 +166,9 @@ class FadeMoments(OnDevices, Moments):
     FADE's model of many features with coding="rewards", whose sums do not depend on releases; the
     centre is the middle of the range of rewards::
 
-        each round       sum sign(r - centre) x / |x|, in a block for each arm, or as the difference
-                         of two (`SignedDirections`)
-        after release k  weigh it by its noise, correct for the selection of an arm's contexts by
+        each round       sum sign(r - centre) x / |x| for each arm, or the difference of two arms'
+                         sums (`SignedDirections`)
+        after release k  weight it by its noise, correct for the selection of an arm's contexts by
                          the policy (`SelectedMoments`), and shrink by empirical Bayes, which adapts
                          to sparse parameters (see `Moments`)
         play             argmax_a x . theta_a, ties at random
@@ -176,8 +176,8 @@ class FadeMoments(OnDevices, Moments):
     Guarantee:
         The guarantee of `Fading`, with sensitivity 2.
 
-    **Limits.** Contexts have to be symmetric about 0 and roughly isotropic, and rewards on both
-    sides of the middle of their range. Predictions are not in units of the reward.
+    **Limits.** Contexts have to be symmetric about 0 and roughly isotropic, and rewards have to lie
+    on both sides of their range's middle. Predictions are not in units of the reward.
 
     >>> from dpbandit import certify
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000)
@@ -186,9 +186,9 @@ class FadeMoments(OnDevices, Moments):
     """
 
     shrinkage: Shrinkage = "empirical-bayes"
-    """shrinkage of the weighted releases"""
+    """function by which estimates from the weighted releases are shrunk"""
     debias: bool = True
-    """True if the selection of contexts is corrected, with more than two arms"""
+    """True if estimates are corrected for the selection of contexts, with more than two arms"""
 
     def begin(self) -> None:
         spec, K = self.spec, self.spec.n_actions
@@ -210,9 +210,9 @@ class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
     A design of this project, for arms with their own parameters and contexts that are symmetric
     about 0 and roughly isotropic::
 
-        batches [1, T0], (T0, 2 T0], (2 T0, 4 T0], ...
+        batches of rounds [1, T0], (T0, 2 T0], (2 T0, 4 T0], ..., T0 the `first_batch`
         in round t    g_t = sign(r_t - centre) x_t / |x_t|      (+ for arm 0, - for arm 1 if K = 2)
-        at their end  release sum g_t + N(0, sigma^2 I)
+        batch's end   release its sum of g_t + N(0, sigma^2 I)
         play          argmax_a x . theta_a, theta from the weighted and thresholded releases;
                       the first batch, and ties, uniformly at random
 
@@ -224,8 +224,8 @@ class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
 
     Defaults were tuned on the reference problem P1 (two and five arms, several epsilons).
 
-    **Limits.** The sign of a reward about the centre must depend on the arm, and contexts must be
-    centred; for K > 2 selection bias is not corrected (`FadeMoments` does).
+    **Limits.** The sign of r - centre must depend on the arm, and contexts must have mean 0; the
+    bias by selection of contexts with more than two arms is not corrected, as in `FadeMoments`.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec
@@ -235,16 +235,16 @@ class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
     """
 
     first_batch: Count | None = None
-    """rounds of uniform play, T0; if None, 500 / epsilon for two arms, else twice that, from 200
-    to 2000 (twice that), at most a fifth of T"""
+    """rounds of uniform play, T0; if None, 500 / epsilon clipped to 200 to 2000 for two arms, else
+    twice that, at most a fifth of T"""
     blocks: Layout | None = None
-    """layout of a sum; if None, the difference of two arms, else a block for each arm"""
+    """layout of sums; if None, the difference of two arms' sums, or a sum for each of more arms"""
     shrinkage: Shrinkage = "soft-threshold"
-    """shrinkage of the weighted releases"""
+    """function by which estimates from the weighted releases are shrunk"""
     centre: (
         Annotated[float, lambda name, value: inside(name, value, -inf, inf, ends=False)] | None
     ) = None
-    """reward at which the sign changes; if None, the middle of the public range"""
+    """level with which rewards are compared; if None, the middle of their public range"""
 
     def start(self) -> None:
         spec, T, K = self.spec, self.spec.horizon, self.spec.n_actions
@@ -275,7 +275,7 @@ class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
 
 
 def doubling_batches(horizon: int, first: int) -> tuple[int, ...]:
-    """Return the ends of batches, first, 2 first, 4 first, ... before the horizon.
+    """Return the last rounds of batches before the horizon, first, 2 first, 4 first, ...
 
     >>> doubling_batches(10_000, 500)
     (500, 1000, 2000, 4000, 8000)
@@ -288,26 +288,26 @@ def doubling_batches(horizon: int, first: int) -> tuple[int, ...]:
 
 
 class SelectedMoments:
-    """E[u u' 1(arm a is played)] of a greedy policy on contexts u uniform on the unit sphere.
+    """Estimate of E[u u' 1(arm a is played)], greedy play on contexts u uniform on the unit sphere.
 
     An arm is played where its score is the largest, which selects contexts along its parameter. The
-    sum of r x over those rounds has mean E[x x'] theta_a for *selected* contexts, which favours the
-    policy's estimate. If contexts are isotropic, E[x x'] follows from the policy alone, which is
-    public.
+    sum of r x over those rounds has mean E[x x'] theta_a for *selected* contexts, so an estimate
+    with E[x x'] of all contexts is biased towards the current policy. If contexts are isotropic,
+    E[x x'] of selected ones follows from the policy, which is public.
 
     With theta = U S V' (thin singular value decomposition, rank K), the scores depend on u through
-    the K numbers V'u, nearly N(0, I / d). Across that span there is no selection::
+    the K numbers V'u, nearly N(0, I / d). Orthogonally to the span of V there is no selection::
 
         E[u u' 1_a]  =  ( P(a) (I - V V') + V E[c c' 1_a] V' ) / d,      c ~ N(0, I_K),
 
-    where the inner expectation is taken over imagined users, without data.
+    with P(a) the probability of arm a and 1_a its indicator; E is over synthetic users, not data.
     """
 
     def __init__(self, streams: Streams, n_actions: int) -> None:
         self._users = streams.normals("imagined users", _IMAGINED_USERS, n_actions)
 
     def __call__(self, theta: Floats) -> Floats:
-        """Return the moments of the policy argmax_a u . theta_a: (R, K, d) -> (R, K, d, d)."""
+        """Return these moments, (R, K, d, d), for the policy argmax_a u . theta_a."""
         R, K, d = theta.shape
         U, S, Vt = np.linalg.svd(theta, full_matrices=False)  # (R, K, m), (R, m), (R, m, d)
         m = S.shape[1]  # min(K, d)
@@ -328,5 +328,5 @@ class SelectedMoments:
 
 
 def uniform_moments(n_actions: int, dim: int) -> Floats:
-    """Return E[u u' 1(a)] of uniformly random play, I / (K d), shape (1, K, d, d)."""
+    """Return E[u u' 1(arm a is played)] for uniformly random play, I / (K d), (1, K, d, d)."""
     return np.tile(np.eye(dim) / (n_actions * dim), (1, n_actions, 1, 1))

@@ -16,21 +16,21 @@ from dpbandit.privacy.premises import SUMMED
 from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Link, fits
 
 _GRAM_SHARE = 0.2
-"""Share of mu^2 for the Gram matrix; the rest is for refits"""
+"""Share of the squared budget mu^2 for the Gram matrix; the rest is for refits"""
 _NEWTON_STEPS = 3
-"""Newton steps of a refit"""
+"""Number of Newton steps of a refit"""
 _LEAST_EIGENVALUE = 0.3
-"""Least eigenvalue of A, in units of the noise's spectral norm"""
+"""Floor on eigenvalues of the shifted Gram matrix, in units of its noise's spectral norm"""
 _BOUND_TOLERANCE = 1e-6
-"""Least trusted ratio of eigenvalue bounds, low over high; below it rounding matters"""
+"""Ratio of lower to upper eigenvalue bound below which rounding makes the lower one unreliable"""
 
 
 class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
     """Play greedily on a generalised linear model, refitted when its Gram matrix has doubled.
 
     After Sarmasarkar, "Shuffle and joint differential privacy for generalized linear contextual
-    bandits", arXiv 2602.00417 (2026), with noise by exact accounting. With
-    M = ceil(log2(T / first))::
+    bandits", arXiv 2602.00417 (2026), with noise by exact accounting. With zeta the inverse link,
+    S a bound on `|theta|` and M = ceil(log2(T / first))::
 
           1. the first rounds: uniformly at random, until the first refit
           2. G = sum of x x', released every ceil(T / 100) rounds with noise of spectral norm Gamma:
@@ -54,14 +54,14 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
 
     Differs from the paper:
         1. No optimism: the bonus of its theory is larger than the signal at T = 10^4.
-        2. no warm-up rounds, no elimination.
-        3. exact composition; a cap M on refits that is public.
-        4. all rows in every step, and a released Gram matrix as preconditioner, where DP-SGD takes
-           tens of steps.
-        5. an unweighted Gram matrix, from a BLT in place of a tree.
+        2. No warm-up rounds, no elimination.
+        3. Exact composition, and a public cap M on the number of refits.
+        4. All rows in every step, preconditioned by the released Gram matrix, in place of tens of
+           steps of DP-SGD.
+        5. An unweighted Gram matrix, from a BLT in place of a tree.
 
-    **Worse than FADE.** Every refit uses all rows again, which costs noise a factor sqrt(3 M) of 4
-    to 5, against 1.4 for a fading sum: `FADE` has less regret, though its linear model is wrong.
+    **Worse than FADE.** Every refit uses all rows again, which multiplies the noise by sqrt(3 M), 4
+    to 5, against 1.4 for a fading sum: `FADE` has less regret, although its linear model is wrong.
 
     >>> from dpbandit import certify
     >>> round(certify(PrivateGLM(epsilon=4.0), "Recommendation").epsilon, 6)
@@ -112,7 +112,7 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
         return self.model.reward(self.predictors(context))
 
     def predictors(self, context: Floats) -> Floats:
-        """Return x . theta, (R, K)."""
+        """Return the linear predictors x . theta of all arms, (R, K)."""
         return np.matvec(self.model.rows(context), self.theta)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -132,7 +132,7 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
             self.root = np.where(refitting[:, None, None], whitening(self.A), self.root)
 
     def shifted(self, release: Floats, stddev: float) -> tuple[Floats, Floats]:
-        """Return A with eigenvalues raised to the least, and A as released, (R, D, D) each."""
+        """Return the shifted Gram matrix, (R, d, d), with and without a floor on eigenvalues."""
         d = self.spec.dim
         Gamma = 2 * sqrt(d) * stddev / sqrt(2)
         raw = self.statistic.unpack(release) + (Gamma + 1) * np.eye(d)
@@ -140,11 +140,11 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
 
 
 def eigenvalue_bounds(A: Floats) -> tuple[Floats, Floats]:
-    """Return bounds below and above all eigenvalues of symmetric A, (..., d, d) -> (...) each.
+    """Return lower and upper bounds on the eigenvalues of symmetric A, (..., d, d) -> (...) each.
 
-    m -+ s sqrt(d - 1), with the mean m of the eigenvalues and their standard deviation s, from the
-    trace and the Frobenius norm: Wolkowicz and Styan, "Bounds for eigenvalues using traces", Linear
-    Algebra and its Applications 1980. Mostly they save computing eigenvalues.
+    They are m -+ s sqrt(d - 1), m the mean and s the standard deviation of the eigenvalues, from
+    trace and Frobenius norm: Wolkowicz and Styan, "Bounds for eigenvalues using traces", Linear
+    Algebra and its Applications 1980. In most rounds they make computing eigenvalues unnecessary.
 
     >>> low, high = eigenvalue_bounds(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> round(float(low), 6), round(float(high), 6)
@@ -158,7 +158,7 @@ def eigenvalue_bounds(A: Floats) -> tuple[Floats, Floats]:
 
 
 def floored(A: Floats, least: float) -> Floats:
-    """Raise eigenvalues of symmetric A, (R, ..., d, d), that are below `least` > 0 to `least`."""
+    """Return symmetric A, (R, ..., d, d), with eigenvalues raised to at least `least` > 0."""
     low, result = _doubtful(A, least), A.copy()
     if low.any():
         values, U = np.linalg.eigh(A[low])
@@ -167,7 +167,7 @@ def floored(A: Floats, least: float) -> Floats:
 
 
 def floored_inverse(A: Floats, least: float) -> Floats:
-    """Return the inverse of A after its eigenvalues are raised to at least `least` > 0."""
+    """Return the inverse of symmetric A, its eigenvalues first raised to at least `least` > 0."""
     low = _doubtful(A, least)
     result: Floats = np.linalg.inv(np.where(low[..., None, None], np.eye(A.shape[-1]), A))
     if low.any():
@@ -182,12 +182,12 @@ def _doubtful(A: Floats, least: float) -> Bools:
 
 
 def whitening(B: Floats) -> Floats:
-    """Return L^-1 of positive definite B = L L', (R, d, d)."""
+    """Return the inverse of the Cholesky factor of positive definite B, (R, d, d)."""
     return np.asarray(np.linalg.inv(np.linalg.cholesky(B)))
 
 
 def outgrown(A: Floats, root: Floats, limit: float) -> Bools:
-    """Return True where B^-1 A has an eigenvalue above `limit`, (R,); root is `whitening(B)`."""
+    """Return True where B^-1 A has an eigenvalue above `limit`, (R,), root = `whitening(B)`."""
     ratio = root @ A @ root.swapaxes(1, 2)
     above: Bools = np.asarray(eigenvalue_bounds(ratio)[1] > limit)
     if above.any():
@@ -196,9 +196,10 @@ def outgrown(A: Floats, root: Floats, limit: float) -> Bools:
 
 
 class OneModel:
-    """Scaled problem: rewards in [0, 1] with mean zeta(x . theta), rows of norm at most 1.
+    """Scaled problem, with rewards in [0, 1] and rows of norm at most 1.
 
-    The link is probit if the environment's is, else logistic.
+    The mean reward is zeta(x . theta), zeta the inverse of the probit link if the environment's is
+    probit, else of the logistic link.
     """
 
     def __init__(self, config: object, spec: BanditSpec) -> None:
@@ -211,16 +212,16 @@ class OneModel:
         self.link: Link = LINKS["probit" if self.spec.link == "probit" else "logistic"]
 
     def rows(self, context: Floats) -> Floats:
-        """Divide contexts (R, K, d) by their bound."""
+        """Return contexts (R, K, d) divided by their public bound."""
         return context / self.spec.context_norm
 
     def share(self, reward: Floats) -> Floats:
-        """Scale rewards from their public range to [0, 1]."""
+        """Return rewards scaled from their public range to [0, 1]."""
         low, high = self.spec.reward_low, self.spec.reward_high
         return (np.asarray(reward, np.float64) - low) / (high - low)
 
     def reward(self, predictor: Floats) -> Floats:
-        """Return the mean rewards of linear predictors."""
+        """Return mean rewards, in their public range, for linear predictors x . theta."""
         low, high = self.spec.reward_low, self.spec.reward_high
         return low + (high - low) * self.link.mean(predictor)
 
@@ -230,15 +231,15 @@ class NewtonRefits(Mechanism):
 
         theta <- theta - (P + s sqrt(D)/S I)^-1 (sum of (zeta(x . theta) - y) x + N(0, s^2 I)),
 
-    then `|theta| <= S`, `steps` times; s is the least noise for mu. Rows (x, y) are clipped to
-    `|x| <= 1` and y in [0, 1].
+    then theta is clipped to norm S, `steps` times; zeta is the inverse link, D the number of
+    parameters, s the least noise for mu. Rows (x, y) are clipped to `|x| <= 1` and y in [0, 1].
 
     A call takes a round's row x, (R, D), and y, (R,); a mask `refitting` of replicas, (R,); the
     released parameter theta to start from, (R, D); and P, (R, D, D). It returns the new parameters,
     or None if no replica refits. A replica has at most `most` fits, with noise (R, most, steps, D).
 
-    Steps are made at released iterates. `query` is the round's term of the first step's sum: the
-    gradient (zeta(x . theta) - y) x, clipped to norm 1.
+    Steps start from released iterates. `query` returns the round's term in the first step's sum,
+    the gradient (zeta(x . theta) - y) x, clipped to norm 1.
 
     Guarantee:
         mu-GDP, also if rows, parameters and P depend on releases: each of at most `most` times
@@ -279,7 +280,7 @@ class NewtonRefits(Mechanism):
         return fitted
 
     def _fit(self, i: int, x: Floats, y: Floats, theta: Floats, P: Floats) -> Floats:
-        """Return the parameter (D,) of replica i, fitted to rows x (n, D), y (n,) from theta."""
+        """Return the parameter of replica i, fitted from theta to n rows, x (n, D) and y (n,)."""
         D = len(theta)
         P = P + self.stddev * D**0.5 / self._norm * np.eye(D)
         for z in self._noise[i, self._fits[i]]:
@@ -288,7 +289,7 @@ class NewtonRefits(Mechanism):
         return theta
 
     def _gradients(self, x: Floats, y: Floats, theta: Floats) -> Floats:
-        """Return clipped gradients (n, D) of rows x (n, D), y (n,) at theta, (D,) or (n, D)."""
+        """Return the clipped gradients of n rows, x (n, D) and y (n,), at theta, (D,) or (n, D)."""
         residual = self._link.mean(np.vecdot(x, theta)) - y
         return clip_norm(residual[:, None] * x, 1.0)
 

@@ -14,26 +14,27 @@ MAX_NORM = 40.0
 LONGEST_STEP = 3.0
 """Largest Euclidean norm of a Newton step"""
 _STEP_CUTS = 4
-"""Times that a Newton step is tried, each time at a third of the length"""
+"""Number of lengths at which a Newton step is tried, each a third of the one before"""
 
 
 class ReleasedScores:
-    """Gaussian likelihood of releases Y_k = sum_b F_kb n_b g_b(theta) + noise, and its maximum::
+    """Gaussian likelihood of m releases Y_k = sum_b F_kb n_b g_b(theta) + noise, and its maximum::
 
         g_b(theta) = E [ (q - p_b) w_b v_b ],     q = logistic(phi_b . theta),
 
-    the mean over imagined users, with phi_b the row of features that batch b offered, p_b the
-    predicted chance subtracted from the answer, and w_b v_b length and direction of the score; g_b
-    is 0 at a true reference point, where p_b = q. The noise, of privacy and of sampling, has one
-    covariance over releases for every coordinate, and is whitened by its Cholesky factor.
+    n_b is the number of rounds of batch b and F_kb its weight in release k. E is the mean over N
+    synthetic users, phi_b a row of features that batch b offered, p_b the prediction subtracted
+    from the answer, and w_b v_b length and direction of the score; g_b is 0 if the released theta
+    is the true one, so that p_b = q. The noise, of privacy and of sampling, has the same
+    covariance over releases in all D coordinates, and is whitened by its Cholesky factor.
 
     Args:
-        scores: imagined scores of all batches.
-        design: F diag(n), whitened, (m, m).
+        scores: scores of synthetic users in all batches.
+        design: weights F_kb n_b of batches in releases, whitened, (m, m).
         released: released sums, whitened, (R, m, D).
         ridge: precision of a normal prior around 0, (D,).
         admissible: map of parameters (R, D) to the nearest ones that are allowed.
-        prior: prior from another study; the ridge stays.
+        prior: prior from another study, added to that of `ridge`.
     """
 
     def __init__(
@@ -54,8 +55,8 @@ class ReleasedScores:
     def maximise(self, theta: Floats, steps: int) -> tuple[Floats, Floats]:
         """Return the most probable parameter near `theta`, (R, D), and its precision, (R, D, D).
 
-        Gauss-Newton steps have norm at most 3, and are tried at lengths 1, 1/3, 1/9 and 1/27. None
-        is taken that raises the objective, so that nothing diverges.
+        Gauss-Newton steps have norm at most 3, and are tried at lengths 1, 1/3, 1/9 and 1/27. A
+        step that raises the objective is not taken, so that the fit cannot diverge.
         """
         at = self._at(np.array(self._admissible(theta)))
         if self._prior.informed:
@@ -84,12 +85,12 @@ class ReleasedScores:
         return at.theta, self._posterior(at)[0]
 
     def log_evidence(self, theta: Floats, precision: Floats) -> Floats:
-        """Return the log evidence by Laplace's approximation, up to a constant, (R,)."""
+        """Return the model's log evidence by Laplace's approximation, up to a constant, (R,)."""
         _, size = np.linalg.slogdet(precision)
         return np.asarray(0.5 * (np.log(self._ridge).sum() - size - self._objective(theta)))
 
     def _at(self, theta: Floats, some: slice | Bools = np.s_[:]) -> "_Point":
-        """Evaluate parameters (R, D) of all replicas or of some."""
+        """Return predictions and fit at parameters `theta` of all replicas, or of `some`."""
         phi, p, v, lengths = (x[some] for x in (self._phi, self._p, self._v, self._lengths))
         q = np.asarray(expit(np.matvec(phi, theta[:, None])))
         scores = np.vecmat(lengths * (q - p), v)  # g_b, (R, m, D)
@@ -98,16 +99,16 @@ class ReleasedScores:
         return _Point(theta, q, misfit, np.vecdot(misfit, misfit) + normal)
 
     def _objective(self, theta: Floats) -> Floats:
-        """Return -2 log(likelihood x prior), up to a constant, (R,)."""
+        """Return the objective, -2 log(likelihood x prior) up to a constant, (R,)."""
         return self._at(theta).value
 
     def _posterior(self, at: "_Point") -> tuple[Floats, Floats]:
-        """Return Gauss-Newton precision (R, D, D) and minus half the gradient, (R, D)."""
+        """Return the objective's Gauss-Newton precision (R, D, D) and minus half its gradient."""
         precision, gradient = self._quadratic(at)
         return precision + self._prior.precision, gradient + self._prior.gradient(at.theta)
 
     def _quadratic(self, at: "_Point") -> tuple[Floats, Floats]:
-        """Return the results of `_posterior` without the prior of another study."""
+        """Return precision and minus half the gradient without the prior from another study."""
         R, m, _, D = self._phi.shape
         weighted = self._v * (self._lengths * at.q * (1 - at.q))[..., None]
         slopes = (weighted.swapaxes(2, 3) @ self._phi).reshape(R, m, D * D)
@@ -117,25 +118,25 @@ class ReleasedScores:
 
 
 class _Point(NamedTuple):
-    """Parameters with their predictions and their fit."""
+    """Parameters with their predictions, residuals and objective."""
 
     theta: Floats
-    """parameters, (R, D)"""
+    """D parameters of each replica, (R, D)"""
     q: Floats
-    """predicted chances of imagined users, (R, m, N)"""
+    """predicted probabilities for N synthetic users in m batches, (R, m, N)"""
     misfit: Floats
-    """whitened releases less their expectation, (R, m D)"""
+    """whitened releases minus their expectations, flattened, (R, m D)"""
     value: Floats
-    """value of the objective, (R,)"""
+    """value of the objective, -2 log(likelihood x prior), (R,)"""
 
 
 class Scores(NamedTuple):
-    """Scores of N imagined users in m batches: lengths x (answer - p) x directions."""
+    """Scores of N synthetic users in m batches, lengths x (answer - p) x directions."""
 
     phi: Floats
-    """offered rows of features, (R, m, N, D)"""
+    """rows of D features that were offered, (R, m, N, D)"""
     p: Floats
-    """predicted chances at the reference point, (R, m, N)"""
+    """predicted probabilities that are subtracted from answers, (R, m, N)"""
     lengths: Floats
     """factors that bound a score's norm by 1, (R, m, N)"""
     directions: Floats
@@ -143,18 +144,18 @@ class Scores(NamedTuple):
 
 
 class Faded(NamedTuple):
-    """Public facts about the first m releases of a fading sum."""
+    """Weights and error covariances of the first m releases of a fading sum, which are public."""
 
     users: Floats
-    """F diag(n), users of batch b in release k, times their weight there, (m, m)"""
+    """number of users of each batch (column) times their weight in each release (row), (m, m)"""
     noise: Floats
     """covariance of the privacy noise between releases, (m, m)"""
     sampling: Floats
-    """covariance of the sampling error for a statistic of variance 1, (m, m)"""
+    """covariance of the releases' sampling errors for a statistic of variance 1, (m, m)"""
 
 
 def faded(ends: Ints, fade: float, stddev: float) -> Faded:
-    """Return the facts of m releases whose batches end with the rounds `ends`, (m,)."""
+    """Return weights and error covariances of m releases, at the ends of rounds `ends`, (m,)."""
     lengths, batches = np.diff(ends, prepend=0), rows(len(ends))
     age = batches[:, None] - batches
     users = np.where(age >= 0, fade ** np.maximum(age, 0), 0.0) * lengths
@@ -162,10 +163,10 @@ def faded(ends: Ints, fade: float, stddev: float) -> Faded:
 
 
 def in_ball(theta: Floats) -> Floats:
-    """Clip parameters (R, D) to norm `MAX_NORM`."""
+    """Return parameters (R, D) clipped to the norm `MAX_NORM`."""
     return clip_norm(theta, MAX_NORM)
 
 
 def with_latest(history: Floats, latest: Floats) -> Floats:
-    """Append the latest value (R, ...) to a history (R, m, ...)."""
+    """Return a history (R, m, ...) with the latest value (R, ...) appended."""
     return np.concatenate([history, latest[:, None]], axis=1)

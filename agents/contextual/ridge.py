@@ -1,6 +1,6 @@
 """Ridge regressions of rewards on contexts, fitted to sums or row by row.
 
-Disjoint arms have a parameter each (contexts (R, d)), or all share one (contexts (R, K, d)).
+Arms have a parameter each (contexts (R, d)), or all share one (contexts (R, K, d)).
 """
 
 import numpy as np
@@ -10,16 +10,16 @@ from dpbandit.base import Floats, Ints, pick, predictions, rows
 from dpbandit.specs import ContextualSpec
 
 _BLAS_DIM = 32
-"""Dimension d from which BLAS updates in place, replica by replica, are faster than one gather,
-outer product and scatter for all: twice as fast at d = 50, slower at d = 20"""
+"""Smallest number of features at which BLAS updates in place, replica by replica, are faster than a
+gather, outer product and scatter for all replicas (twice as fast at 50, slower at 20)"""
 _BORDER_DIAGONAL = 1e60
-"""Diagonal entry of the border in `JointRidge`, larger than any variance"""
+"""Diagonal entry, above any variance, of rows and columns that `JointRidge` appends to a matrix"""
 
 
 class Ridge:
-    """Ridge regression: theta = V^-1 u and V^-1, V = regularization I + sum x x', u = sum r x.
+    """Ridge regression, theta = V^-1 u with V = regularization I + sum x x' and u = sum r x.
 
-    Shapes: theta (R, G, d), inverse (R, G, d, d); G is K for disjoint arms, else 1.
+    `theta` is (R, K, d) and `inverse`, V^-1, (R, K, d, d), with 1 for K if arms share a parameter.
     """
 
     def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
@@ -29,21 +29,21 @@ class Ridge:
         self.inverse: Floats = np.tile(np.eye(d) / regularization, (R, G, 1, 1))
 
     def means(self, context: Floats) -> Floats:
-        """Predict the rewards of all arms, (R, K)."""
+        """Return the predicted rewards of all arms, (R, K)."""
         return predictions(context, self.theta, shared=self._shared)
 
     def variances(self, context: Floats) -> Floats:
-        """Return x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
+        """Return x' V^-1 x of every arm, (R, K), or 0 where noise in V made it negative."""
         Vx = self.products(context)
         variances = np.vecdot(Vx, context) if self._shared else np.matvec(Vx, context)
         return np.maximum(variances, 0.0)
 
     def predicted(self, context: Floats) -> tuple[Floats, Floats]:
-        """Return means and variances of all arms, (R, K) each."""
+        """Return predicted rewards and variances x' V^-1 x of all arms, (R, K) each."""
         return self.means(context), self.variances(context)
 
     def products(self, context: Floats) -> Floats:
-        """Return V^-1 x of every arm, (R, K, d)."""
+        """Return V^-1 x of every arm, V its regularised Gram matrix, (R, K, d)."""
         if self._shared:
             return context @ self.inverse[:, 0]
         R, K, d, _ = self.inverse.shape  # one tall product per replica is faster than K small ones
@@ -51,11 +51,12 @@ class Ridge:
         return tall.reshape(*tall.shape[:-1], K, d)
 
     def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
-        """Fit anew to sums: gram (R, B, D, D) and moment (R, B, D), with V = gram + shift I.
+        """Fit to sums, Gram matrices and moments of arms, with V = gram + shift I.
 
-        Disjoint arms may come as one joint block (B = 1, D = K d, x in the chosen arm's slot): an
-        arm's prediction needs only its slice of theta and its diagonal block of the inverse.
-        `shift` is a number, or one for each block, (R, B, 1, 1).
+        `gram` is (R, K, d, d) and `moment` (R, K, d), with 1 for K if arms share a parameter. Arms
+        with their own may also come as one joint matrix, (R, 1, K d, K d): an arm's prediction
+        needs only its slice of theta and its diagonal block of the inverse. `shift` is a number, or
+        one for each matrix, (R, K, 1, 1).
         """
         R, G, d = self.theta.shape
         inverse: Floats = np.linalg.inv(gram + shift * np.eye(gram.shape[-1]))
@@ -67,9 +68,9 @@ class Ridge:
 
 
 class JointRidge(Ridge):
-    """`Ridge` of one joint block that is refitted after every round, without an inverse.
+    """`Ridge` of one joint (K d, K d) matrix V, refitted after every round without an inverse.
 
-    With x in the slot of each arm, B = (x_1 .. x_K, u) and V = L L',
+    With x_a the context in the d coordinates of arm a, B = (x_1 .. x_K, u) and V = L L',
     predictions and variances are inner products of W = L^-1 B, part of the Cholesky factor::
 
         [ V   B      ]     [ L   0 ] [ L'  W ]
@@ -107,7 +108,7 @@ class JointRidge(Ridge):
             self._bordered[:, *self._slots] = 0.0  # a user's context is not stored
 
     def _predicted_alone(self, bordered: Floats) -> tuple[Floats, Floats]:
-        """Return means and variances of one replica, (K,) each, also if V is indefinite."""
+        """Return predictions and variances of one replica, (K,) each, also if V is indefinite."""
         try:
             return self._products(np.linalg.cholesky(bordered))
         except np.linalg.LinAlgError:
@@ -124,7 +125,7 @@ class JointRidge(Ridge):
 
 
 class OnlineRidge(Ridge):
-    """`Ridge` that learns row by row, from exact data: not for private agents."""
+    """`Ridge` that learns row by row from exact data, for agents without privacy."""
 
     def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
         super().__init__(spec, replicas, regularization=regularization)
@@ -135,10 +136,10 @@ class OnlineRidge(Ridge):
         self._seen: tuple[Floats | None, Floats] = None, np.empty(0)
 
     def sampled(self, context: Floats, scale: float, z: Floats) -> Floats:
-        """Predict rewards, (R, K), by a parameter drawn from N(theta, scale^2 V^-1).
+        """Return rewards predicted by a parameter drawn from N(theta, scale^2 V^-1), (R, K).
 
-        `z` are standard normals: (R, d) for a shared parameter, through a Cholesky factor; (R, K)
-        for disjoint arms, whose predictions are independent normals and are drawn directly.
+        `z` are standard normals, (R, d) for a shared parameter, through a Cholesky factor, and
+        (R, K) for arms with their own, whose independent predictions are drawn directly.
         """
         if self._shared:
             root = np.linalg.cholesky(self.inverse[:, 0])  # (R, d, d)
@@ -154,7 +155,7 @@ class OnlineRidge(Ridge):
         return Vx
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Add a row by Sherman and Morrison: V^-1 -= (V^-1 x)(V^-1 x)' / (1 + x' V^-1 x)."""
+        """Add a round's row to theta and V^-1 by the formula of Sherman and Morrison."""
         R, _, d = self.theta.shape
         x = pick(context, action) if self._shared else context
         where = rows(R) if self._shared else self._offset + action

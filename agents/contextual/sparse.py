@@ -28,7 +28,7 @@ from dpbandit.privacy.peeling import (
 from dpbandit.specs import ContextualSpec
 
 _REFIT_GROWTH = 0.05
-"""Growth of the number of rounds from one fit of the lasso to the next"""
+"""Growth of the number of rounds from one fit of the lasso to the next, as a share"""
 
 
 class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
@@ -45,29 +45,32 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
                                   project onto an l_1 ball
           3. discard the rounds
 
+    Peeling selects large coordinates of a vector one by one, with noise, and releases their noisy
+    values.
+
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
         the epsilon of the certificate: a user is in one episode, so that the whole run costs as
-        much as one episode, M peelings of s picks and s values. Step 1 reads the current user's
-        context and writes nothing. The last episode is not used.
+        much as one episode, M peelings of s selections and s values. Step 1 reads the current
+        user's context and writes nothing. The last episode is not used.
 
     Fields left None follow the calibration::
 
         field           "paper"                              "certified"
-        peeling         Laplace, (epsilon / M, delta / M)    Gumbel picks, Gaussian values, least
-                        each, the scale below                noise with certificate <= claim
-        arms            joint, K s picks of K d coordinates  each arm, s picks of d coordinates
+        peeling         Laplace, (epsilon / M, delta / M)    Gumbel selection, Gaussian values,
+                        each, the scale below                least noise, certificate <= claim
+        arms            joint, K s of K d coordinates        each arm, s of d coordinates
         iterations M    ceil(ln(n + 1)), longest episode n   2
         first_episode   1                                    ceil(horizon / 31), four estimates
         residual_clip   B + X radius, no effect              B / 10
 
     for rewards up to B and contexts with entries up to X. The printed Laplace scale is
-    2 lam sqrt(3 s ln(M / delta)) M / epsilon, lam the movement of v under one user. These
-    constants were *not checked against the paper's text*; the scale, its split over M, the doubling
-    from 1 and M growing with ln n are in the authors' public code.
+    2 lam sqrt(3 s ln(M / delta)) M / epsilon, lam the largest change of a coordinate of the peeled
+    vector by one user. These constants were *not checked against the paper's text*; the scale, its
+    split over M, the doubling from 1 and M growing with ln n are in the authors' public code.
 
     Differs from the paper:
-        1. lam is the movement (2 step_size / n) X (B + X radius) of v that follows from the clips;
+        1. lam is (2 step_size / n) X (B + X radius), which follows from the clipping bounds;
            the public code has (step_size / n) (B + X radius) with a gradient of twice the size, 4 X
            times less.
         2. M is equal in all episodes, so that all have the same cost.
@@ -75,13 +78,12 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
         4. Every arm has its own ball.
         5. Disjoint arms are played through the joint feature map, with the row x in block a; the
            paper's arms share one parameter.
-        6. "certified" only: exact composition.
-        7. Gumbel noise in one shot, and Gaussian values.
-        8. every arm is peeled by itself: a user moves one arm by lam, or two by half, and the cost
-           is that of s picks instead of K s.
-        9. residuals are clipped, which matters most, because the noise is in proportion to the
-           clip.
-        10. the first episode is longer.
+        6. "certified" only, as the following points: exact composition.
+        7. All coordinates are selected at once with Gumbel noise; values are Gaussian.
+        8. Every arm is peeled by itself: a user moves one arm by lam, or two by half, and the cost
+           is that of s selections instead of K s.
+        9. Residuals are clipped, which matters most, because noise is in proportion to their bound.
+        10. The first episode is longer.
 
     Defaults were tuned on four other problems than the reference cases: K = 2 to 5, d = 30 to 60,
     3 or 5 non-zero coordinates of Gaussian or equal size, noise 0.1 or 0.2; contexts uniform on a
@@ -104,21 +106,21 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     sparsity: Count = 5
     """number s of nonzero coordinates of each arm's estimate, at most d"""
     iterations: Annotated[int, lambda name, value: whole(name, value, 1, 10_000)] | None = None
-    """number M of gradient steps of an estimate, each of which is a release; if None, see above"""
+    """number M of gradient steps of an estimate, each with a release; if None, see the table"""
     first_episode: Annotated[int, lambda name, value: whole(name, value, 1, MOST_ROUNDS)] | None = (
         None
     )
-    """rounds until the first estimate; if None, see above"""
+    """rounds until the first estimate; if None, by the table above"""
     step_size: Positive = 0.5
-    """step size of a gradient step, over the inverse curvature for contexts of equal coordinates"""
+    """step size, in units of the inverse curvature for contexts with coordinates of equal size"""
     residual_clip: Positive | None = None
-    """bound of `|reward - prediction|` in a gradient, in units of the reward; if None, see above"""
+    """bound to which `|reward - prediction|` is clipped in a gradient; if None, see the table"""
     context_clip: Positive | None = None
     """Euclidean norm to which contexts are clipped; if None, the environment's public bound"""
     radius: Positive | None = None
-    """radius of an arm's l_1 ball; if None, that of s coordinates and predictions within B"""
+    """radius of an arm's l_1 ball; if None, that of s coordinates with predictions within +-B"""
     pick_share: Inside01 = 0.5
-    """share of the zCDP budget for picks, the rest is for values ("certified")"""
+    """share of the zCDP budget for selecting coordinates; the rest is for values ("certified")"""
     turns_first = inf
 
     def start(self) -> None:
@@ -162,7 +164,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
         self.beta: Floats = np.zeros((self.R, blocks, spec.dim))  # until the first episode ends
 
     def episodes(self) -> tuple[int, ...]:
-        """Return the lengths of the episodes whose estimate is played: all but the last."""
+        """Return the lengths of all episodes but the last, whose estimate would not be played."""
         default = 1 if self.calibration == "paper" else ceil(self.spec.horizon / 31)
         length, lengths = self.first_episode or default, list[int]()
         while sum(lengths) + length < self.spec.horizon - self.spec.delay:
@@ -183,14 +185,16 @@ class LassoBandit(Arms):
     """Play greedily on lasso estimates, with forced samples of arms on a doubling schedule.
 
     Bastani and Bayati, "Online decision making with high-dimensional covariates", Operations
-    Research 2020 (Lasso Bandit). In its letters, for t = 1, 2, ...::
+    Research 2020 (Lasso Bandit). T_i is the set of forced rounds of arm i, S_i of all its rounds, q
+    = `forced` and h = `margin`; in round t = 1, 2, ...::
 
         1. if t is in T_i, play arm i:  T_i = {(2^n - 1) K q + j : n >= 0, q (i-1) < j <= q i}
-        2. else let K^ be the arms within h/2 of the best one by beta(T_i, lambda_1), fitted to the
+        2. else let K^ be the arms within h/2 of the best arm by beta(T_i, lambda_1), fitted to
            forced samples, and play the best of K^ by beta(S_i, lambda_2t), fitted to all samples
         3. lambda_2t = lambda_20 sqrt((log t + log d) / t)
 
-    beta(S, lambda) minimises `|Y - X beta|^2 / |S| + lambda |beta|_1`.
+    beta(S, lambda) minimises `|Y - X beta|^2 / |S| + lambda |beta|_1`, X and Y the rows and rewards
+    of rounds S.
 
     Guarantee:
         None: exact data reaches later actions.
@@ -216,15 +220,15 @@ class LassoBandit(Arms):
     """
 
     forced: Count = 1
-    """number q of forced samples of an arm in a row"""
+    """number q of consecutive forced samples of an arm"""
     margin: Positive = 1.0
-    """margin h of candidates, as a share of the range of rewards"""
+    """margin h; candidate arms are within h / 2 of the best, as a share of the range of rewards"""
     forced_penalty: Positive = 0.05
     """penalty lambda_1 of fits to forced samples, as a share of the range of rewards"""
     penalty: Positive = 0.05
     """penalty lambda_20 of fits to all samples, as a share of the range of rewards"""
     refresh_every: Count | None = None
-    """rounds from one fit to the next; if None, when t has grown by 5 %"""
+    """rounds from one fit to the next; if None, 5 % of the rounds so far"""
 
     def start(self) -> None:
         self.ledger = no_privacy("exact lasso regressions")
@@ -259,9 +263,10 @@ class LassoBandit(Arms):
 
 
 def forced_arm(rounds: int, n_actions: int, forced: int) -> int | None:
-    """Return the arm to force after `rounds` rounds, at t = rounds + 1; None if none is.
+    """Return the arm that is forced in the round after `rounds` rounds, or None.
 
-    In laps of K q rounds, counted from 0, lap 2^n - 1 is forced: lap + 1 is a power of two.
+    Rounds are divided into laps of `n_actions` x `forced` rounds, counted from 0; in laps 0, 1, 3,
+    7, ..., 2^n - 1 every arm in turn is forced for `forced` rounds.
 
     >>> [forced_arm(t, 2, 1) for t in range(8)]
     [0, 1, 0, 1, None, None, 0, 1]
@@ -271,7 +276,7 @@ def forced_arm(rounds: int, n_actions: int, forced: int) -> int | None:
 
 
 class Lasso:
-    """Lasso regression for each arm, refitted to sums from time to time.
+    """Lasso regression for each arm, refitted to sums of all rows on request.
 
     Tibshirani, "Regression shrinkage and selection via the lasso", JRSS B 1996, by the coordinate
     descent on sums ("covariance updates") of Friedman, Hastie and Tibshirani, "Regularization paths
@@ -279,10 +284,10 @@ class Lasso:
 
         theta minimises |y - X theta|^2 / n + penalty sum_j size_j |theta_j|, for every arm
 
-    size_j is the root mean square of feature j over the n rows of the arm, so the penalty is in
-    units of the reward for every scale of the features. Shapes: theta (R, G, d), where G is K
-    disjoint arms or 1 shared parameter. Rows are stored in a list until the next fit adds them to
-    X'X and X'y.
+    X and y are the rows and rewards of the arm, n their number, size_j the root mean square of
+    feature j, so the penalty is in units of the reward for every scale of the features. `theta` is
+    (R, K, d), or (R, 1, d) for a shared parameter. Rows are stored in a list until the next fit
+    adds them to X'X and X'y.
     """
 
     def __init__(self, spec: ContextualSpec, replicas: int) -> None:
@@ -294,16 +299,16 @@ class Lasso:
         self._waiting: list[tuple[Floats, Ints, Floats]] = []
 
     def means(self, context: Floats) -> Floats:
-        """Predict the rewards of all arms, (R, K)."""
+        """Return the predicted rewards of all arms, (R, K)."""
         return predictions(context, self.theta, shared=context.ndim == 3)
 
     def add(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Store a row for the next fit."""
+        """Store a round's row and reward for the next fit."""
         x = pick(context, action) if self._shared else context
         self._waiting.append((x.copy(), action.copy(), reward.copy()))
 
     def lasso_problem(self, penalty: float) -> tuple[Floats, ...]:
-        """Return arguments of `lasso` for all arms and replicas, starting from the last fit."""
+        """Return the arguments of `lasso` for all arms and replicas, started from the last fit."""
         if self._waiting:
             self._absorb()
         R, G, _ = self.theta.shape
@@ -323,7 +328,7 @@ class Lasso:
 
 
 def refit(*penalised: tuple[Lasso, float]) -> None:
-    """Refit all arms of several `Lasso`s, each with its penalty, in one call of `lasso`."""
+    """Refit all arms of several `Lasso` objects, each with its penalty, in one call of `lasso`."""
     problems = [one.lasso_problem(penalty) for one, penalty in penalised]
     theta = np.split(lasso(*map(np.concatenate, zip(*problems, strict=True))), len(problems))
     for (one, _), fitted in zip(penalised, theta, strict=True):
@@ -339,7 +344,7 @@ def lasso(
     tolerance: float = 1e-4,
     sweeps: int = 100,
 ) -> Floats:
-    """Minimise `|y - X theta|^2 / 2 + threshold . |theta|` for each of B regressions, (B, d).
+    """Return argmin of `|y - X theta|^2 / 2 + threshold . |theta|` for B regressions, (B, d).
 
     A sweep minimises over one coordinate after the other, in all B regressions at once. A
     regression stops after a sweep that moves no coordinate by more than `tolerance` times its
@@ -352,7 +357,7 @@ def lasso(
         threshold: at least 0, (B, d).
         start: first iterate, (B, d); the solution of a similar problem saves sweeps.
         tolerance: relative step at which a regression stops.
-        sweeps: most sweeps; only designs with fewer rows than features need all.
+        sweeps: largest number of sweeps; only designs with fewer rows than features need all.
 
     >>> lasso(np.eye(2)[None], np.array([[3.0, 0.5]]), np.ones((1, 2)), np.zeros((1, 2)))
     array([[2., 0.]])
