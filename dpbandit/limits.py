@@ -84,7 +84,7 @@ from dpbandit.base import Floats, InputError, Ints, abbrev, at_least, positive, 
 from dpbandit.envs.contextual.glm import GLMBandit
 
 _MAX_MU_SQUARED = 500.0
-"""mu^2 from which the non-private bound is smaller for all numbers of users; e^(mu^2) overflows."""
+"""mu^2 from which the non-private bound is surely smaller; beyond it e^(mu^2) may overflow."""
 _SINGLE_ROUNDS = 2000
 """Number of first rounds whose bounds are computed one by one; later rounds form groups."""
 
