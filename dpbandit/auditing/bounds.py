@@ -191,7 +191,7 @@ def _choices(a: Floats, b: Floats, failure: float) -> list[tuple[float, bool, fl
 def _rates(
     a: Floats, b: Floats, cuts: Floats, forward: bool, failure: float
 ) -> tuple[Floats, Floats]:
-    """Bound TPR from below, FPR from above if scores >= cut are called B; backward, < cut A."""
+    """Return lower bounds of TPR, upper of FPR if scores >= cut are called B (or < cut, A)."""
     below_a, below_b = (np.searchsorted(np.sort(s), cuts) for s in (a, b))
     hits, false = (len(b) - below_b, len(a) - below_a) if forward else (below_a, below_b)
     n_hits, n_false = (len(b), len(a)) if forward else (len(a), len(b))
@@ -207,7 +207,7 @@ def _epsilons(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
 
 
 def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
-    """Return the mu of points (FPR, TPR) or, without GDP, their largest excess over an epsilon."""
+    """Return the mu that points (FPR, TPR) prove or, without GDP, epsilon above the claimed one."""
     if claim.mu is not None:
         return np.asarray(ndtri(tpr) - ndtri(fpr))
     each = [
@@ -283,7 +283,7 @@ def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
 
 
 def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
-    """Return the smallest delta at `epsilon` for laws p and q on the same releases, both ways.
+    """Return the smallest delta at `epsilon` for two laws on the same releases, either direction.
 
     >>> exact_delta(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 0.0)
     0.5
@@ -333,8 +333,7 @@ def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Fl
     Gumbel noise gives softmax(scores / scale), the exponential mechanism. With noise of density f
     and distribution function F, candidate i wins with probability int f(x - u_i) prod_{j != i}
     F(x - u_j) dx, u = scores / scale, by Gauss-Legendre on pieces without kinks. The scale is 2 x
-    sensitivity / epsilon in `ExponentialMechanism` and `ReportNoisyMax`. With scale 0 the first of
-    the best candidates wins.
+    sensitivity / epsilon in `ExponentialMechanism` and `ReportNoisyMax`; at 0 the first best wins.
 
     >>> choice(np.array([1.0, 0.0]), 1.0).round(4).tolist()
     [0.7311, 0.2689]

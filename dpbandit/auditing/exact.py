@@ -64,10 +64,10 @@ _MIN_PROBABILITY = 1e-300  # floor on integrals, so that their logarithms are fi
 # ends of the pieces of Gauss-Legendre integration, in units of the noise scale
 _PIECE_ENDS = np.concatenate([np.arange(-8.0, 8.5, 0.5), [16.0, 40.0]])
 _PIECE_ENDS = np.unique(np.concatenate([-_PIECE_ENDS, _PIECE_ENDS]))  # with either sign
-# nodes and weights of the integration, on all pieces
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)  # on [-1, 1]
+# nodes of the integration on all pieces, and their weights
 _NODES = (_PIECE_ENDS[:-1, None] + np.diff(_PIECE_ENDS)[:, None] / 2 * (1 + _NODES)).ravel()
-_WEIGHTS = (np.diff(_PIECE_ENDS)[:, None] / 2 * _WEIGHTS).ravel()
+_WEIGHTS = (np.diff(_PIECE_ENDS)[:, None] / 2 * _WEIGHTS).ravel()  # of nodes
 
 
 class Draws:
@@ -174,7 +174,7 @@ class Bits:
 
 
 def log_order(scores: Floats, chosen: Ints) -> Floats:
-    """Return log P (R,) that scores + Gumbel noise rank `chosen` (R, k) first, ignoring its -1.
+    """Return log P (R,) that scores + Gumbel noise rank `chosen` (R, k) first; -1 is no candidate.
 
     >>> log_order(np.log([[1.0, 2.0, 3.0]]), np.array([[2, 0]])).round(6) == np.log(1 / 6).round(6)
     array([ True])

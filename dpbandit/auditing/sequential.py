@@ -38,7 +38,7 @@ BLOCK_GROWTH = 0.25
 """Number of pairs in a block, as a share of all pairs before the block."""
 _CUT_QUANTILES = np.linspace(0.02, 0.98, 33)  # levels of quantiles of scores tried as thresholds
 _STAKES: Floats = np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5])
-"""Candidate stakes lambda, in units of the largest admissible stake 1 / (e^epsilon + delta)."""
+"""Candidate shares of wealth to bet, in units of the largest allowed, 1 / (e^epsilon + delta)."""
 _STAKE_DISCOUNT = 0.7
 """Factor on the stake that would have won most in the past, as the best of many looks too good."""
 _TESTED_LEVELS = np.linspace(0.05, 2.0, 40)
@@ -119,7 +119,7 @@ class Wealth:
 
 
 def _outcomes(a: Bools, b: Bools) -> dict[tuple[bool, bool], Floats]:
-    """Return the share of pairs whose run on A, on B is above each cut or not, counts + 0.5."""
+    """Return for each (A above, B above) the share of pairs at each cut, 0.5 added to counts."""
     n, above_ab = len(a), (a & b).sum(axis=0)
     above_a, above_b = a.sum(axis=0), b.sum(axis=0)
     counts = {
@@ -141,9 +141,8 @@ def gaussian_points(mu: float) -> Points:
 class Evidence:
     """Wealth of bets against the claim and, for lower bounds, against levels of epsilon and of mu.
 
-    A lower bound is the largest level up to which every level is refuted. If it is wrong, the bets
-    against the smallest level at or above the true value, which holds, refuted that level; this has
-    probability at most their `failure`.
+    A lower bound is the largest level up to which every level is refuted. It is wrong only if the
+    smallest level at or above the true value was refuted, with probability at most its `failure`.
 
     Args:
         claim: the claim to be tested.

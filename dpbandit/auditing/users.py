@@ -146,7 +146,7 @@ def contexts_of(worlds: Sequence[World], t: int, runs: int) -> Floats:
 
 
 def answers_of(worlds: Sequence[World], t: int, action: AnyArray) -> Floats:
-    """Return the users' answers to the actions (worlds x runs, ...) of round t, by streams."""
+    """Return the users' answers to the actions (worlds x runs, ...) of round t, sorted too."""
     parts = np.split(action, len(worlds))
     return np.concatenate(
         [world.answers[t](part) for world, part in zip(worlds, parts, strict=True)]
@@ -173,7 +173,7 @@ def random_round(horizon: int, rng: np.random.Generator) -> int:
 
 
 BACKGROUND_SCALE = 1e-6
-"""Norm of the context of a background user, in units of the public bound."""
+"""Norm of contexts of background users, too short to change a sum, in units of the bound."""
 _OUT_OF_BOUNDS_FACTOR = 10.0
 """Size, in units of the public bound, of the data of a user who breaks the bound."""
 

@@ -171,7 +171,7 @@ class SumEnds(NamedTuple):
 
 
 Ends: TypeAlias = list[SumEnds | None]
-"""Mean contributions to each mechanism, in order of first use; None if it releases no sum."""
+"""The differing user's `SumEnds` for each mechanism, by first use; None if it releases no sum."""
 
 _END_RUNS = 64
 """Number of runs on each stream over which `public_ends` averages, with seeds of their own."""
@@ -279,7 +279,7 @@ def _sum_scores(witness: Witness, ends: Ends | None) -> list[Part]:
 
 
 def _ends_in_worlds(contribution: Floats, end: Floats | None) -> tuple[Floats, Floats]:
-    """Return the differing user's contributions on streams A and B: `end`, or of run and twin."""
+    """Return the differing user's contributions on A and B, `end` or a run's and its twin's."""
     if end is not None:
         return end[:1], end[1:]
     one, two = np.split(contribution, 2)

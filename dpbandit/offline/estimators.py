@@ -2,7 +2,7 @@
 
 From a log of finitely many arms, with reward r of arm a at context x, the arm's propensity p and
 weight w = pi(a | x) / p under the policy pi, q a model of the reward, q_pi = sum_a pi(a | x)
-q(x, a) and M = `clip`; "support" means that p > 0 where pi(a | x) > 0::
+q(x, a), e a feature of arms and M = `clip`; "support" means that p > 0 where pi(a | x) > 0::
 
     ips          w r                                      unbiased with support
     clipped-ips  min(w, M) r                              biased by -E[(w - M)+ r]
@@ -13,7 +13,7 @@ q(x, a) and M = `clip`; "support" means that p > 0 where pi(a | x) > 0::
     sndr         q_pi + w (r - q) / mean(w)               consistent
     switch-dr    q_pi + w 1(w <= M) (r - q)               biased where w > M by q's error
     dros         q_pi + l w / (w^2 + l) (r - q)           l = `shrinkage`; dr if l is infinite
-    mips         r P_pi(e | x) / P_log(e | x)             unbiased if r depends on a's feature e
+    mips         r P_pi(e | x) / P_log(e | x)             unbiased if r depends on a through e alone
 
 ips: Horvitz and Thompson, 1952. dr: Dudik, Langford and Li, ICML 2011. snips: Swaminathan and
 Joachims, NeurIPS 2015. switch: Wang, Agarwal and Dudik, ICML 2017. dros: Su, Dimakopoulou,

@@ -2,8 +2,8 @@
 
 Joint DP is tested by two runs, recorded on tapes: in the second run one user is replaced, and all
 releases are those of the first. No mechanism's input may change by more than its sensitivity, and
-nothing but inputs may change (billboard lemma). If people return, a user is a person with all her
-visits, which may be in other rounds of the second run.
+neither shared memory nor another user's action may change (billboard lemma). If people return, a
+user is a person with all her visits, which may be in other rounds of the second run.
 """
 
 import copy
