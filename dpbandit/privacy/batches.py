@@ -106,7 +106,7 @@ class BatchSum(Mechanism):
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the mu of Gaussian noise for an (epsilon, delta), or 0 if Laplace noise is smaller.
+    """Return the mu of (epsilon, delta)-DP Gaussian noise, or 0 if Laplace noise is smaller.
 
     >>> gaussian_mu(1.0, 1e-5), round(gaussian_mu(0.5, 0.3), 3)
     (0.0, 1.155)
@@ -194,10 +194,10 @@ class CountedSums(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class OnePointEstimates:
-    """Sum of gradient estimates (k / zeta) (clip(y, low, high) - offset) u of values y, `|u|` = 1.
+    """Sum of gradient estimates (dim / zeta) (clip(value, low, high) - offset) u, `|u|` = 1.
 
     Guarantee:
-        Replacing one user moves the sum by at most (high - low) k / zeta in L2, the offset being
+        Replacing one user moves the sum by at most (high - low) dim / zeta in L2, the offset being
         public, because `|u| = 1`. The norm of u is not checked: u is the agent's own public draw,
         and no user has a hand in it. Non-finite values become `low`.
     """
@@ -207,7 +207,7 @@ class OnePointEstimates:
     controls = (1,)
 
     dim: int
-    """k, the number of coordinates"""
+    """number of coordinates of an estimate"""
     zeta: float
     """radius of the sphere on which the value was taken, > 0"""
     low: float
@@ -357,7 +357,7 @@ class RestartingTrees(Mechanism):
     """Noisy running sums of the losses of B chosen experts, restarted per replica.
 
     One binary tree for each chosen expert, in Fenwick form (`prefix_sums.Tree`). Time s counts the
-    rounds since the replica's restart, from 1 on. The sum's noise is, lowbit(s) = s & -s::
+    rounds since the replica's restart, from 1 on. It has noise N_s, lowbit(s) = s & -s::
 
         N_s = z_s + N_{s - lowbit(s)},       z_s the round's fresh noise;
 
@@ -434,7 +434,7 @@ class RestartingTrees(Mechanism):
 
     @staticmethod
     def nodes(horizon: int) -> int:
-        """Return h, the largest number of tree nodes that one round enters."""
+        """Return the largest number of tree nodes that one round enters."""
         return (horizon - 1).bit_length()
 
     def query(self, *datum: AnyArray) -> Floats:

@@ -189,7 +189,7 @@ Reading: TypeAlias = Literal["corrected", "printed"]
 class PrintedGaussian:
     """Law of the noise as printed, b = rho `x / |x|_r` with rho^2 ~ Gamma(k/2, scale 2 s^2), r > 0.
 
-    Differences from `GeneralisedGaussian`, for which there is a proof::
+    In k dimensions, at scale s. Differences from `GeneralisedGaussian`, which has a proof::
 
         r < 1       "l_r" is no norm; below 2 its square is not smooth. The printed index
                     min(q - 1, ln d - 1) is the smoothness constant of the norm, not its index

@@ -86,7 +86,7 @@ class RecursiveGradients:
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
     def gradient(self, *datum: AnyArray, clips: Floats | None = None) -> Floats:
-        """Return the gradients (R, G, d) of a round, residuals clipped to `clips` if given."""
+        """Return the gradients (R, arms, d) of a round, residuals clipped to `clips` if given."""
         theta, previous, steps, context, action, reward = datum
         R, action = rows(len(theta)), action.astype(np.int64)
         arm = np.zeros_like(action) if self.shared else action
@@ -108,7 +108,7 @@ class RecursiveGradients:
 
 
 def recursive_points(theta: Floats, previous: Floats, steps: AnyArray) -> Floats:
-    """Return every arm's point (i+1) theta_i - i theta_{i-1} in its step i, (R, G, d)."""
+    """Return every arm's point (i+1) theta_i - i theta_{i-1} in its step i, (R, arms, d)."""
     return theta + steps[:, None] * (theta - previous)
 
 

@@ -60,7 +60,7 @@ class PrivacyLoss:
     count: int = 1
 
     def coarser(self, factor: int) -> "PrivacyLoss":
-        """Return the losses rounded up onto a grid of `factor` steps."""
+        """Return the losses rounded up onto a grid of `factor` times the step."""
         if factor == 1:
             return self
         place = self.first + np.arange(len(self.masses))

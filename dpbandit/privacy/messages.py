@@ -190,7 +190,7 @@ def _height(beyond: Floats, dim: int) -> Floats:
 
 
 Message: TypeAlias = Literal["privunit", "gaussian", "laplace", "k-norm"]
-MESSAGES: tuple[Message, ...] = ("privunit", "gaussian", "laplace", "k-norm")  # `LocalVectors`
+MESSAGES: tuple[Message, ...] = ("privunit", "gaussian", "laplace", "k-norm")  # kinds of messages
 
 
 class LocalVectors(Mechanism):

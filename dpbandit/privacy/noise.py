@@ -92,7 +92,7 @@ class Laplace:
 
 @dataclass(frozen=True)
 class KNorm:
-    """Noise of density prop. to `exp(-|b|_2 / c)`: uniform direction, radius Gamma(k, c).
+    """Noise b in R^k of density prop. to `exp(-|b|_2 / c)`: uniform direction, radius Gamma(k, c).
 
     Hardt and Talwar, "On the geometry of differential privacy", STOC 2010, the K-norm mechanism
     of the Euclidean ball; the "Gamma norm" noise of private empirical risk minimisation. In one
@@ -159,7 +159,7 @@ class OneSidedExponential:
 
 @dataclass(frozen=True)
 class Gumbel:
-    """Independent Gumbel noise; argmax(u + Gumbel(c)) has probabilities exp(u / c) / total.
+    """Independent Gumbel noise; argmax(u + noise of scale c) has probabilities prop. to exp(u / c).
 
     Gumbel, "Statistical theory of extreme values", 1954: c times minus the log of an exponential.
 

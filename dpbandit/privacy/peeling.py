@@ -12,8 +12,8 @@ code, ties to the lowest index.
 **Several rows**, s picks from each, cost no more than one row if a user who moves two of them moves
 each by at most half of `move` and of `move_2`. Given all earlier picks, the j-th picks of both rows
 are independent, and each costs half of the epsilon or bounded range of one pick, so that both cost
-one pick. Gaussian values move by sqrt(2) / 2 of `move_2`; two Laplace values moved by a half cost
-no more than one moved by the whole (`pure`).
+one pick. Gaussian values move by sqrt(2) / 2 of `move_2`; two Laplace values moved by half of
+`move` cost no more than one moved by `move` (`pure`).
 
 `NoisyHardThresholding` is sparse linear regression by such steps, one estimate per episode.
 """
@@ -75,7 +75,7 @@ class LaplacePeeling:
 
     Guarantee:
         If one user moves every coordinate up or down by at most `move`, then a pick is (2 /
-        multiplier)-DP (`selection.ReportNoisyMax`), because `|v|` moves no further than v, and a
+        multiplier)-DP (`choices.ReportNoisyMax`), because `|v|` moves no further than v, and a
         released value is (1 / multiplier)-DP.
     """
 
@@ -105,7 +105,7 @@ class GumbelPeeling:
     """Peeling in one shot, with Gaussian noise on the values.
 
     Durfee and Rogers, NeurIPS 2019: the s largest of `|v|` + Gumbel noise have the law of s
-    exponential mechanisms, one after the other (as `selection.OneShotTopK`).
+    exponential mechanisms, one after the other (as `choices.OneShotTopK`).
 
     Guarantee:
         If one user moves every coordinate up or down by at most `move`, and any s of them by at
@@ -204,7 +204,7 @@ class _OneShot:
 
 
 def _noisy_entries(v: Floats, chosen: Ints, noise: Floats) -> Floats:
-    """Return v + noise on the chosen coordinates (R, P, s), 0 elsewhere, (R, P, D)."""
+    """Return an array like `v`, v + noise on the chosen coordinates and 0 elsewhere."""
     sparse = np.zeros_like(v)
     np.put_along_axis(sparse, chosen, np.take_along_axis(v, chosen, axis=-1) + noise, axis=-1)
     return sparse
@@ -281,7 +281,7 @@ class NoisyHardThresholding(Mechanism):
     Cai, Wang and Zhang, "The cost of privacy", Annals of Statistics 2021, noisy iterative hard
     thresholding, as used by Chakraborty, Roy and Basu (FLIPHAT, arXiv 2405.14038, 2024)::
 
-        call(context, action, reward) -> beta (R, G, d) at the end of an episode, else None
+        call(context, action, reward) -> beta (R, blocks, d) at the end of an episode, else None
 
         beta = 0;  `iterations` times, with the n rounds of the episode:
           1. v = beta + step_size / n * sum of x clip(r - x . beta)        a block for each arm
@@ -309,7 +309,7 @@ class NoisyHardThresholding(Mechanism):
         episodes: lengths of consecutive episodes, in rounds.
         uses: number of calls; those after the last episode return None.
         sparsity: s, number of coordinates retained of each peeled row.
-        joint: True to peel all blocks as one row of G d coordinates, False to peel each alone.
+        joint: True to peel all blocks as one row of coordinates, False to peel each alone.
         iterations: gradient steps of an episode.
         step_size: size of a gradient step.
         radius: radius of the l_1 ball for each block.
@@ -361,7 +361,7 @@ class NoisyHardThresholding(Mechanism):
         return self.term(np.zeros((self._replicas, self._spec.blocks, self._spec.dim)), *datum)
 
     def term(self, beta: Floats, *datum: AnyArray) -> Floats:
-        """Return a round's term of the gradient at `beta`, (R, G, d)."""
+        """Return a round's term of the gradient at `beta`, (R, blocks, d)."""
         x, block, r = self._spec.row(*datum)
         return self._spec.gradient(x[:, None], block[:, None], r[:, None], beta)
 

@@ -70,7 +70,7 @@ def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
     """Return a bound on the sensitivity of a Fenwick tree to a person of at most `cap` visits.
 
     It is the lesser of two. f_h(j), the largest squared norm of j visits in 2^h leaves of `every`
-    slots, is the maximum over i visits in the left child, which alone is stored, of f_{h-1}(i) +
+    slots, is the maximum over i visits in the left child (right ones are no nodes) of f_{h-1}(i) +
     i^2 + f_{h-1}(j - i); visits are b = `separation` apart, so at most ceil(every / b) are in a
     leaf. By counts, a node of 2^h leaves holds at most ceil(2^h every / b) visits.
     """

@@ -160,7 +160,7 @@ class Factorisation:
     `start` and `of` return a copy that draws the noises.
 
     Guarantee:
-        A user moves the vector to which noise is added by at most `column_norm(m)` times the
+        A user moves the vector to which noise is added by at most `column_norm` times the
         sensitivity, also when the stream is adaptive (Denisov, McMahan, Rush, Smith and Thakurta,
         NeurIPS 2022).
     """
@@ -253,8 +253,8 @@ class Tree(Factorisation):
 
         N_t = z_t + N_{t - lowbit(t)}:          the sum of popcount(t) noises.
 
-    A leaf lies in at most bit_length(m) nodes that some prefix uses (leaf 1 attains it); the
-    right children that no prefix uses are never drawn. Only the N at the bits of t are stored.
+    A leaf lies in at most bit_length(m) nodes that prefixes of m leaves use (leaf 1 attains it);
+    right children, which no prefix uses, are never drawn. Only the N at the bits of t are stored.
     """
 
     word = "tree"
@@ -286,7 +286,7 @@ class Tree(Factorisation):
 
 
 class Padded(Tree):
-    """Tree noise padded with fresh noises, so that each N_t is a sum of h = bit_length(m) noises.
+    """Tree noise padded with fresh noises, so that all m prefixes have h = bit_length(m) noises.
 
     Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017: the
     regret proof for oblivious linear losses needs identically distributed prefixes. Padding takes
@@ -365,7 +365,7 @@ class SquareRoot(Correlated):
 
     Henzinger, Upadhyay and Upadhyay, "Almost tight error bounds on differentially private continual
     counting", SODA 2023; Fichtenberger, Henzinger and Upadhyay, ICML 2023. `|c|` grows like
-    sqrt(ln(m) / pi + 1.0662).
+    sqrt(ln(m) / pi + 1.0662) with the number m of releases.
 
     All m noises are drawn at the first release and convolved one replica at a time, O(m log m):
     memory is m numbers a coordinate. `BLT` has the same noise within half a percent and stores
@@ -410,9 +410,9 @@ class Banded(Correlated):
         y_t = z_t - sum over 0 < k < width of c_k y_{t-k}       releases are S + B z, B = A C^-1
         N_t = N_{t-1} + y_t
 
-    Memory is `width` numbers a coordinate. Width 1 is fresh noise on every leaf, width m the
-    square root itself. Rows far apart do not share noise: users who come back after `width`
-    releases or more move C x as if they were different users.
+    Memory is `width` numbers a coordinate. Width 1 is fresh noise on every leaf, the number of
+    leaves the square root itself. Rows far apart do not share noise: users who come back after
+    `width` releases or more move C x as if they were different users.
     """
 
     width: int

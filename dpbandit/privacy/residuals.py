@@ -1,4 +1,4 @@
-"""Statistics of residuals at earlier releases: signed directions, signs, scores."""
+"""Statistics of residuals at released or public reference points: directions, signs, scores."""
 
 from dataclasses import dataclass, field
 from math import sqrt
@@ -35,7 +35,7 @@ class SignedDirections:
         blocks       (K, d): the row of the arm played
         difference   (1, d): + for arm 0, - for arm 1; two arms only
 
-    For isotropic contexts x and symmetric noise of rewards r, this points along theta in the mean.
+    For isotropic contexts x and symmetric noise of rewards r, the mean points along theta.
     No scale of x or r has to be known: every user's vector has length 1, however small her reward,
     which is also the best ratio of signal to sensitivity when noise dominates. x = 0, sign(0) and
     non-finite values give 0.
@@ -419,8 +419,8 @@ class SlateResiduals:
     of `context_bound` and::
 
         q = logistic(theta_0 + theta_1.. . x_a),    p = 1/2 + trust (q - 1/2)
-        z(g) = x - (1 - g) mean of the slate,       v = z_a(g trust), times h along theta, over its
-                                                    norm
+        z(g) = x - (1 - g) mean of the slate,       v = z_a(g trust), times h along theta, divided
+                                                    by its norm
 
     a round adds::
 

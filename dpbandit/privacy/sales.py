@@ -25,7 +25,7 @@ class Purchases:
     """Counts of purchases b by product, and of offers z without any purchase.
 
     A purchase of y adds 1 to b_y; a user who buys nothing of a set adds 1 / sqrt(`at_most`) to z_y
-    of its products. For a multinomial logit b_y / z_y estimates the attraction of y, in any sets.
+    of its products. For a multinomial logit b_y / z_y estimates y's attraction, whatever the sets.
 
     Guarantee:
         Replacing one user moves the counts by at most sqrt(2): whatever is fed, hers is a vector of
@@ -68,7 +68,7 @@ class Purchases:
         return added_up(np.concatenate([bought, nothing], axis=-1))
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Return purchases b and no-purchases z, (..., I) each, of sums (..., 2 I)."""
+        """Return purchases b and no-purchases z, (..., items) each, of sums (..., 2 items)."""
         I = self.n_items  # noqa: E741
         return vectors[..., :I], vectors[..., I:] * sqrt(self.at_most)
 
@@ -78,9 +78,9 @@ class ChoiceScores:
     """Sums of responses and information for a Newton step of a multinomial logit.
 
     A round is (theta, x, offered, y): the reference parameter (R, D), released or public; the rows
-    of the products offered, (R, S, D); the mask (R, S) of places with a product; and the place of
-    the product bought, (R,), any other number if none was. With rows in units of `context_bound`,
-    p_j the logit probabilities at theta, and no purchase as a row of 0::
+    of the S or fewer products offered, (R, S, D); the mask (R, S) of rows that are products; and
+    the row of the product bought, (R,), any other number if none was. With rows in units of
+    `context_bound`, p_j the logit probabilities at theta, and no purchase as a row of 0::
 
         xbar = sum p_j x_j,     H = sum p_j x_j x_j' - xbar xbar',     q = x_y - xbar + H theta
 
