@@ -21,7 +21,7 @@ from dpbandit.results.runs import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 
-T = 10_000
+T = 10_000  # rounds
 
 
 def plain_linucb(K, d, alpha=0.5, seed=0):

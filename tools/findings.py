@@ -179,8 +179,8 @@ def small() -> "Iterator[None]":
 
 
 _EPSILONS = (0.1, 1.0, 10.0)  # of figures against epsilon
-_NO_PRIVACY = {"without privacy": Row("juice", "fade:epsilon=inf")}
-PICTURES: Mapping[int, Picture] = {
+_NO_PRIVACY = {"without privacy": Row("juice", "fade:epsilon=inf")}  # label -> row of a line
+PICTURES: Mapping[int, Picture] = {  # number of a finding -> its figure
     1: Lines(
         title="Orange juice, 20,000 customers",
         axis="dollars per 1,000 customers",

@@ -15,6 +15,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# program that checks that the lowest versions are installed
 FLOORS = """
 import re, sys
 from importlib.metadata import version

@@ -54,7 +54,7 @@ SUMMARY = ("agent", "horizon", "replicas", "mean", "se", "claimed_epsilon", "cer
 """Columns copied from summary.csv to a store; of other files all columns but times are."""
 NOT_RUN = "not run: "
 """Beginning of a line that has no command, as another program measured the numbers."""
-BLOCK = re.compile(
+BLOCK = re.compile(  # comment that describes a table, and the table
     r"<!-- numbers: (?P<file>\S+) by (?P<by>.+?)(?: where (?P<where>.+?))?\n(?P<columns>.*?)-->\n"
     r"(?P<table>.*?)<!-- end of numbers -->",
     re.DOTALL,

@@ -14,6 +14,7 @@ import sys
 import numpy as np
 
 KERNELS = ("Sandybridge", "Haswell", "SkylakeX", "Zen")  # of OpenBLAS
+# program that prints the OpenBLAS kernels in use
 PROBE = """
 import numpy, scipy.linalg, threadpoolctl
 a = numpy.random.default_rng(0).random((99, 99))

@@ -31,7 +31,7 @@ SIZES = {
     "d = 5, K = 5": (5, 5, 70.0),
 }
 """Problem -> dimension, arms, and target ratio of dpbandit's speed to that of `FASTEST`"""
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # are set to 1
 
 
 def measure(python, script, *arguments):

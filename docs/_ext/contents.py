@@ -18,8 +18,8 @@ from typing import Any
 
 from dpbandit import agents
 
-_MODULE = re.compile(r"(?m)^\.\. automodule:: (\S+)\n(?!   :imported-members:)")  # name
-_PACKAGE = re.compile(r"(?m)^\.\. automodule:: (\S+)\n   :imported-members:\n")  # name
+_MODULE = re.compile(r"(?m)^\.\. automodule:: (\S+)\n(?!   :imported-members:)")  # name of a module
+_PACKAGE = re.compile(r"(?m)^\.\. automodule:: (\S+)\n   :imported-members:\n")  # name of a package
 _FAMILIES = re.compile(r"^\.\. families:: (.+)\n", re.MULTILINE)  # folders of agents
 _NAMES = re.compile(r"^\.\. names:: (\S+)\n", re.MULTILINE)  # name of a package
 _IDS = {config: name for name, config in agents.AGENTS.items()}  # class -> id of the agent

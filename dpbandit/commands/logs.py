@@ -275,7 +275,7 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
 
 
 def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
-    """Return the category of each row and of each arm, as options of `evaluate` for mips."""
+    """Return the category of each row and of each arm, as `evaluate` needs it for mips."""
     sorts = dict(text.rpartition("=")[::2] for text in texts)
     if sorted(sorts) != sorted(arms) or len(texts) > len(sorts):
         raise InputError(f"Expected --sort ARM=SORT once for each of {', '.join(arms)}.")

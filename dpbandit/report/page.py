@@ -164,7 +164,7 @@ def _targets(results: Results) -> list[float]:
 
 
 def _curves(problem: ProblemRuns, looks: Looks) -> Iterator[Picture]:
-    """Yield figures of regret by round at the largest horizon, one for each of three epsilons."""
+    """Yield figures of regret by round at the largest horizon, for at most three epsilons."""
     longest = problem.longest
     if longest.runs[0].marks[0] > 1:  # only the last round was logged
         return

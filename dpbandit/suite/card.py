@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PACKAGE_BEST = "best of ours"
-"""Label of the package's best agent on each problem, at infinity that without privacy."""
+"""Label of the package's best agent on each problem; at infinity the best without privacy."""
 _POINTS, _SMALL_POINTS = 13, 11
 """Font sizes, legible even if the figure, eight inches wide, is displayed on 400 pixels."""
 _COLOUR_MAP, _DARK_PERCENT = colormaps["cividis"], 58

@@ -54,6 +54,7 @@ _MAX_CONTEXT_NUMBERS = 4_000_000
 """Largest number of entries in the contexts of a replay, unless all its problems have more."""
 _AUDIT_RUNS = {"small": 2000, "full": 20_000}
 """Number of pairs of runs after which an audit ends if it has refuted nothing, by size."""
+# fields of an audit's result that a submission states
 _AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
 
 
@@ -222,7 +223,7 @@ def _users(spec: Spec, seed: int) -> World:
 
 
 def _to_replay(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
-    """Yield for each kind of problem the longest with certified privacy, at the epsilon nearest 1.
+    """Yield for each kind of problem the longest configuration with an epsilon nearest to 1.
 
     Problems whose contexts exceed `_MAX_CONTEXT_NUMBERS` are passed over if there is a smaller one.
     """

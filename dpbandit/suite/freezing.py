@@ -43,9 +43,9 @@ from dpbandit.suite.sources import program_of
 SCREEN_REPLICAS = 4
 """Number of replicas that every agent plays in the first stage."""
 CLOSE_REPLICAS, CLOSE_CANDIDATES = 128, 3
-"""Number of replicas from which only unclear choices go on, and number of agents in these."""
+"""Number of replicas after which only unclear choices go on, and number of agents compared."""
 STAGES = ((8, 10), (32, 5), (CLOSE_REPLICAS, CLOSE_CANDIDATES), (400, CLOSE_CANDIDATES))
-"""For each stage the number of replicas, and the number of best agents that play them."""
+"""Number of replicas at each stage, and number of best agents that play them."""
 SHORTLIST = 8
 """Number of best agents at epsilon 1, and at infinity, that compete at the other epsilons."""
 CLEAR_ERRORS = 3.0
@@ -106,7 +106,7 @@ class Blocks:
     def play(
         self, cells: Sequence[Cell], replicas: int, what: str
     ) -> tuple[dict[str, Outcome], dict[str, str]]:
-        """Play this many replicas of each cell; return outcomes by key, and failures by key."""
+        """Play this many replicas of each configuration; return outcomes and failures, by key."""
         once = {one.key: one for one in cells}
         reusable = self._reusable(once)
         reasons = {key: self._unfit_file(one) for key, one in once.items()}
@@ -165,7 +165,7 @@ class Blocks:
         return self._folder / "findings" / f"{key}.json"
 
     def _unfit_file(self, one: Cell) -> Path:
-        """Return the path where this program version stores why it cannot play a cell."""
+        """Return the path where this program version stores why it cannot play an agent."""
         return self._folder / "unfit" / f"{one.key}-{program_hash(one)}.txt"
 
     def _reusable(self, cells: Mapping[str, Cell]) -> dict[str, list[Outcome]]:
@@ -214,7 +214,7 @@ def _examined(agent: str) -> tuple[str, dict[str, Any]]:
 
 
 def _played(one: Cell, first: int, last: int) -> tuple[str, Outcome | str]:
-    """Play replicas `first` to `last` - 1; return the cell's key with outcome or error message."""
+    """Play replicas `first` to `last` - 1; return key and outcome, or error message."""
     with warnings.catch_warnings(action="ignore"):  # of late learning, which the regret shows
         try:
             run = one.play(first, last)
@@ -246,7 +246,7 @@ def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
 
 
 def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
-    """Choose the agent of each group with the least mean regret on the selection seed.
+    """Choose in each group the agent with the least mean regret on the selection seed.
 
     A stage ends when the best of ALL agents have its number of replicas: an agent that looked worse
     after few replicas returns if others turn out worse after more.
@@ -277,7 +277,7 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
 
 
 class _Played:
-    """Outcomes and failures of agents on the selection seed so far, by key of the cell."""
+    """Outcomes and failures of agents on the selection seed so far, by key."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
@@ -285,22 +285,22 @@ class _Played:
         self.unfit = dict[str, str]()
 
     def add(self, cells: Sequence[Cell], replicas: int, what: str) -> None:
-        """Play cells until they have this number of replicas; record outcomes and failures."""
+        """Play configurations up to this number of replicas; record outcomes and failures."""
         runs, unfit = self._blocks.play(cells, replicas, what)
         self.runs |= runs
         self.unfit |= unfit
 
     def ranked(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Return the cells that could be played, sorted by mean regret, least first."""
+        """Return the configurations that could be played, sorted by mean regret, least first."""
         there = [one for one in cells if one.key in self.runs and one.key not in self.unfit]
         return sorted(there, key=lambda one: float(self._final(one).mean()))
 
     def replicas(self, one: Cell) -> int:
-        """Return the number of replicas that a cell has played."""
+        """Return the number of replicas that were played of a configuration."""
         return len(self._final(one))
 
     def is_close_call(self, cells: Iterable[Cell]) -> bool:
-        """Return True if more replicas may change which of the best cells has the least regret.
+        """Return True if more replicas may change which of the best agents has the least regret.
 
         That is so if the regret of a runner-up exceeds the least by at most `CLEAR_ERRORS` paired
         standard errors, and this standard error exceeds `TIE_ERROR` times the least regret.
@@ -317,7 +317,7 @@ class _Played:
     def _excess(self, one: Cell, best: Cell) -> Floats:
         """Return the regret of `one` minus that of `best`, on the replicas that both have played.
 
-        An agent without an epsilon competes in several groups, and may have played more replicas.
+        An agent without an epsilon competes at several epsilons, and may have played more replicas.
         """
         many = min(len(self._final(each)) for each in (one, best))
         return self._final(one)[:many] - self._final(best)[:many]

@@ -17,7 +17,7 @@ SHORTEST, LONGEST = -4, 4
 """Range of doublings of a problem's horizon, from a sixteenth to sixteen times."""
 REPLICAS = 20  # of every run at another horizon
 SETTLED = 2
-"""Number of successive horizons at which privacy is affordable before an epsilon is done."""
+"""Number of successive horizons with affordable privacy after which an epsilon is not played."""
 
 
 def grow(names: Iterable[str], blocks: Blocks, longest: int = LONGEST) -> list[Answer]:

@@ -1,4 +1,4 @@
-"""Store the numbers of replicas as arrays; certificates are computed again when needed."""
+"""Store what replicas logged as arrays; certificates are computed again when needed."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from dpbandit.suite.catalogue import version
 
 
 class Outcome(NamedTuple):
-    """Logged numbers of replicas of an agent on a problem, arrays (marks, replicas) if not said."""
+    """Values that some replicas of an agent on a problem logged; `regret`, (marks, replicas)."""
 
     marks: Ints
     """logged rounds, (marks,)"""

@@ -170,7 +170,7 @@ def _ages_of(run: AgentRun) -> dict[str, Any]:
 
 
 def provable(epsilon: float, runs: int) -> float:
-    """Return the mu (GDP) that an audit of Gaussian noise of this epsilon proves with many runs.
+    """Return the mu (GDP) that an audit with `runs` runs proves for Gaussian noise of an epsilon.
 
     The threshold is the best one, counts equal their means, and the Clopper-Pearson bounds hold
     together with probability 1 - `FAILURE`.

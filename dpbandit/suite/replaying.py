@@ -16,7 +16,7 @@ from dpbandit.suite.outcomes import Outcome
 REPLAY_TOLERANCE = 1e-9
 """Largest relative difference of two numbers that count as equal, to allow for rounding."""
 MOST_ERRORS = 4.0
-"""Largest difference, in standard errors, of a mean over the same replicas on other CPUs."""
+"""Largest difference of a mean on two CPUs, in standard errors, that counts as equal."""
 
 
 def replays(one: Configuration, run: AgentRun | Outcome) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-CASE = CASES["contextual/figure-5-1"]
+CASE = CASES["contextual/figure-5-1"]  # problem and agents of the paper
 
 
 class Published(NamedTuple):
@@ -44,7 +44,7 @@ class Published(NamedTuple):
     """Largest error of `regret`, as it is read off a picture"""
 
 
-HORIZON = 10_000
+HORIZON = 10_000  # rounds of Figure 5.1
 PUBLISHED = (Published("DP-UCB", 940, 80), Published("DP-HDB", 62, 10))
 """Curves read off the picture in the authors' public notebook, which has no numbers"""
 

@@ -279,7 +279,7 @@ class Row(Strict):
 _LOSS = Ridge(Simplex(DIM))  # of Table I
 _KNOWN = {"d": DIM, "L": _LOSS.lipschitz, "D": _LOSS.domain.diameter}  # constants of bounds
 _TEXT = (files("dpbandit.experiments.window") / "table_1.toml").read_text()
-ROWS = tuple(
+ROWS = tuple(  # of Table I
     Row(number=number, **row) for number, row in enumerate(tomllib.loads(_TEXT)["rows"], start=1)
 )
 PUBLIC: tuple[AgentConfig, ...] = (FTAL(), OnlineConditionalGradient(), Centre(), Uniform())
