@@ -114,7 +114,7 @@ class SummedBatches(OneArmBatches):
             self.arm[later], self.length[later] = arm, np.maximum(np.ceil(growth * n) - n, 1)
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
-        """Return the next arm of the n replicas `here`, and the factor of its rounds, (n,) each.
+        """Return for n replicas `here` the next arm, and the factor by which its rounds grow, (n,).
 
         `mean` (n, K) has the noisy mean of every arm; every arm has at least one release.
         """
@@ -228,7 +228,7 @@ class RaceIMED(SummedBatches):
     slack: Least0 = 2.5
     """nats by which Chernoff's exponent is assumed too small"""
     lead_growth: Growth = 3.0
-    """factor by which a batch of the leader multiplies its rounds; its limit for other arms"""
+    """factor by which a batch of the leader multiplies its rounds; the largest for other arms"""
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
         n, each = self.n[here], rows(here.size)

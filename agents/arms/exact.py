@@ -9,7 +9,7 @@ from dpbandit.agents.arms.play import ExactArms, kl_upper, tsallis_chances
 from dpbandit.base import Floats, Ints, drawn, rows
 
 ARRAY_DRAW_ARMS = 15
-"""Smallest number of arms for which posteriors are drawn as one array; scalars are faster below."""
+"""Smallest number of arms whose posteriors are drawn as an array; for fewer, scalars are faster."""
 
 
 class UCB1(ExactArms):

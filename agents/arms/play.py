@@ -69,7 +69,7 @@ class ArmAgent(Agent[Spec]):
         raise NotImplementedError
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        """Learn from arm and reward of one round, both (R,); `t` counts that round already."""
+        """Learn from arms and rewards of one round, (R,) each; `t` already counts that round."""
         raise NotImplementedError
 
 
@@ -98,7 +98,7 @@ class ExactArms(ArmAgent):
         return (clip_range(reward, self.low, self.high) - self.low) / (self.high - self.low)
 
     def first_turns(self, index: Floats) -> Ints:
-        """Return the arm with the largest of the indices (R, K); arms never played come first."""
+        """Return the arm with the largest index (R, K); arms that were never played come first."""
         return np.where(self.n == 0, inf, index).argmax(axis=1)
 
 
@@ -177,7 +177,7 @@ class ReleasedArms(ArmAgent):
         raise NotImplementedError
 
     def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
-        """Learn from the noisy sums `release` of `count` rounds each, in the mask; all (R, K)."""
+        """Learn from sums `release` of `count` rounds each, of arms in a mask; all (R, K)."""
         raise NotImplementedError
 
 

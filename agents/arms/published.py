@@ -139,7 +139,7 @@ class AdaPKLUCB(OneArmBatches):
         self.length[here] = np.maximum(doubled, 1)[here]
 
     def index(self, m: Floats, N: Floats) -> Floats:
-        """Return the index I (n, K) of arms with noisy means m of N rounds; arbitrary if N is 0."""
+        """Return the indices (n, K) of arms with noisy means m of N rounds; arbitrary if N is 0."""
         lg, N = self.alpha * log(max(self.t, 2)), np.maximum(N, 1)
         return kl_upper(m + lg / (self.epsilon * N), lg / N)
 
@@ -148,7 +148,7 @@ class AdaPUCB(AdaPKLUCB):
     """UCB in doubling episodes; each arm's index uses its last episode alone.
 
     Azize and Basu, NeurIPS 2022, Algorithm 1 with the index of AdaP-UCB, in the episodes of
-    `adap-klucb`::
+    `adap-klucb`, for the noisy mean m_a of the N_a rounds of an arm's last episode::
 
         I_a = m_a + sqrt(alpha ln(t) / (2 N_a)) + alpha ln(t) / (epsilon N_a)
 

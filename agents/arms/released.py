@@ -66,12 +66,12 @@ class AllocationTS(ReleasedArms):
     delta: Delta = 0.0
     """target, in [0, 1); noise is Gaussian if delta makes that smaller than Laplace noise"""
     growth: Positive = 0.15
-    """rounds of a batch / rounds so far; least pending / released rounds of an arm for a release"""
+    """share of all rounds so far that a batch adds, and of an arm's that a release at least adds"""
     first: Positive = 8.0
-    """epsilon times an arm's rounds in the first batch, and times the fewest rounds of a batch"""
+    """epsilon times an arm's rounds in the first batch, and times the shortest batch's rounds"""
     masks = ("public", "user")
     draws: Annotated[int, lambda name, value: whole(name, value, 1, _MAX_DRAWS)] = 4000
-    """number of posterior draws of every arm, whose shares of wins are the policy"""
+    """number of posterior draws of every arm; an arm is played as often as it is best in them"""
     order = started(Draws)
     uniforms = started(Draws)
 

@@ -33,11 +33,11 @@ class Offer(NamedTuple):
     """Offers to users of at most S products, with D features each, and the purchases."""
 
     rows: Floats
-    """features of the offered products, (..., S, D); 0 in empty places"""
+    """features of the offered products, (..., S, D); 0 in empty slots"""
     there: Bools
-    """mask of the places with a product, (..., S)"""
+    """mask of the slots with a product, (..., S)"""
     bought: Ints
-    """place of the purchased product, (...,); S if no offered product was bought"""
+    """slot of the purchased product, (...,); S if no offered product was bought"""
 
 
 def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats) -> Offer:
@@ -144,7 +144,7 @@ class LikelihoodFits(Assortments):
             self.next_release, self.exploring = ceil(_FIT_GROWTH * self.next_release), False
 
     def newton(self) -> None:
-        """Move theta by one Newton step."""
+        """Move the estimate theta by one Newton step."""
         score, H = self.derivatives()
         self.theta = self.theta + np.linalg.solve(H, score[..., None])[..., 0]
 

@@ -83,7 +83,7 @@ class FadeMNL(Released):
     """
 
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
-    """weight of a user in the next release, in [0, 0.999]"""
+    """factor of a user's weight from one release to the next, in [0, 0.999]"""
     information_clip: Positive = 0.5
     """norm h to which a user's information matrix H is clipped"""
     response_clip: Positive = 0.75

@@ -356,8 +356,8 @@ class PFTAL(PrivateLeader):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
     anytime: bool = False
     """True for a hybrid tree, with the same privacy at every horizon and some more noise; laws that
     are not Gaussian then meet epsilon at delta = 0"""

@@ -1,4 +1,4 @@
-"""Bandit convex optimisation from one value a round: exploration on a sphere, and noise::
+"""Bandit convex optimisation from one value a round: noise, and exploration at radius zeta::
 
     x = w + zeta Q u         u uniform on the unit sphere of R^k, which Q maps into the span of C
     w in C' = c0 + (1 - xi) (C - c0),   xi = zeta / r:    then x is in C, whatever u

@@ -378,8 +378,8 @@ class PrivateBandit(ProjectionFree):
     noise: Literal["gaussian", "laplace", "k-norm", "local"] = "gaussian"
     """distribution of the noise"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
 
     def check(self) -> None:
         if self.calibration == "paper" and self.noise not in ("laplace", "gaussian"):

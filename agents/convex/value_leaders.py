@@ -43,7 +43,7 @@ class ValuePlan:
     curvature: float
     """curvature H of every surrogate"""
     leaves: int
-    """number m = T - 1 of values that can reach a point"""
+    """number of values that can reach a point, one less than rounds"""
     estimates: OnePointEstimates
     loss: Loss
     noise: Noise
@@ -101,7 +101,7 @@ class ValueLeader(Points):
         return Noise(law="none")
 
     def printed_noise(self, plan: ValuePlan) -> Noise:
-        """Return the plan's noise, with the scale printed in the paper if `calibration` asks."""
+        """Return the plan's noise, with the scale printed in the paper if `calibration` says so."""
         return plan.noise
 
     def fit(self) -> None:
@@ -263,8 +263,8 @@ class BanditPFTAL(ValueLeader):
     noise: Literal["k-norm", "laplace", "gaussian", "local"] = "k-norm"
     """distribution of the noise"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
 
     def check(self) -> None:
         noise_target(self)

@@ -138,8 +138,8 @@ class Expiring(PrivateGradients):
     mode: Literal["exact", "lazy"] | None = None
     """"lazy" trees, or "exact" ones as in the paper; if None, by `calibration`"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
     curvature: Positive | None = None
     """curvature of surrogates; if None, by `leaders.curvature_of` (of the loss or a regulariser)"""
 
@@ -368,7 +368,7 @@ class WDPCOCOL(Expiring):
     step: Literal["fixed", "line-search"] = "fixed"
     """step size, fixed or by line search"""
     geometry: Positive | None = None
-    """constant of a polytope, see `local_oracles`; also c of the printed rho, 1 if None"""
+    """polytope's constant for `local_oracle`; if None, the domain's own, and 1 in printed steps"""
     failure: Inside01 = 0.05
     """failure probability in the printed constant C_W"""
     oracle = cast(LocalOracle, None)

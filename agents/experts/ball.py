@@ -67,7 +67,7 @@ def spacing_of(reach: float, dim: int) -> float:
 
 
 def size_of(radius: float, reach: float, dim: int) -> int:
-    """Return the approximate number of points of a net that is within `reach` of every point."""
+    """Return the approximate number of points of a net within `reach` of every point of a ball."""
     ratio = radius / spacing_of(reach, dim)
     return ceil(2 * ratio + 1) if dim == 1 else ceil(pi * ratio**2 + 1)
 
@@ -101,11 +101,11 @@ class PointsAsExperts(Points):
         return False
 
     def count(self, spec: ConvexSpec, reach: float) -> int:
-        """Return the number of experts for a distance `reach`; `inverse_mass` for a whole ball."""
+        """Return the number of experts that a plan assumes, one within `reach` of any point."""
         raise NotImplementedError
 
     def balanced(self, spec: ConvexSpec, smallest: float, largest: float) -> float:
-        """Return the distance r at which the drift, slope x r x T, is nearest to the margin."""
+        """Return the distance in [smallest, largest] whose extra loss is nearest to the margin."""
         T, reach, margin = spec.horizon, largest, 1.0
         target = {"epsilon": self.epsilon, "delta": self.delta, "failure": self.beta or 1 / T}
         for _ in range(_REACH_STEPS):
@@ -150,8 +150,8 @@ class NetExperts(PointsAsExperts):
         Data are moved into the public set first. Net, L* and range are public.
 
     **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
-    that loses at most `best_loss`; of order N^2 log^2(T) / epsilon with delta = 0. A round costs
-    M evaluations of the loss, so that this is for N <= 2.
+    that loses at most `best_loss`; of order N^2 log^2(T) / epsilon in N dimensions with delta = 0.
+    A round costs M evaluations of the loss, so that this is for N <= 2.
 
     Differs from the paper:
         1. r balances L r T against the margin of a segment, where 1 / (L T) is printed.
@@ -168,7 +168,7 @@ class NetExperts(PointsAsExperts):
     hands_on = ALL_FACTS
 
     best_loss: Least0 = 0.0
-    """L*, a public bound on the best point's total loss, in units of the range of losses"""
+    """public bound L* on the best point's total loss, in units of the range of losses"""
     spacing: Positive | None = None
     """spacing of the grid; if None, it balances the grid's error against the test's margin"""
     net_loss: Least0 | None = None
@@ -188,7 +188,7 @@ class NetExperts(PointsAsExperts):
         return size_of(spec.loss.domain.outer_radius, reach, spec.loss.domain.dim)
 
     def reach(self, spec: ConvexSpec) -> float:
-        """Return the largest distance from the net, which has at most about 20,000 points."""
+        """Return the largest distance of a point from the net, which has at most 20,000 or so."""
         R, N = spec.loss.domain.outer_radius, spec.loss.domain.dim
         if self.spacing is not None:
             return self.spacing / spacing_of(1.0, N)
@@ -317,7 +317,7 @@ class BallExperts(PointsAsExperts):
         "heuristic" certifies nothing (epsilon = inf): a finite walk only approaches its law.
 
     **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
-    that loses at most `best_loss`; of order N^2 log^2(T) / epsilon with delta = 0.
+    that loses at most `best_loss`; of order N^2 log^2(T) / epsilon in N dimensions with delta = 0.
 
     Samplers store all data, except for linear losses. As rejection trials are not capped, the time
     of a draw may reveal data.
@@ -343,9 +343,9 @@ class BallExperts(PointsAsExperts):
     calibration: Literal["certified", "heuristic"] = "certified"
     """"heuristic" uses random walks in place of exact draws, and certifies nothing"""
     best_loss: Least0 = 0.0
-    """L*, a public bound on the best point's total loss, in units of the range of losses"""
+    """public bound L* on the best point's total loss, in units of the range of losses"""
     reach: Reach | None = None
-    """distance r within which a point counts as good as the best; if None, L r T is the margin"""
+    """distance at which a point counts as good as the best; if None, balanced with the margin"""
     beta: Inside01 | None = None
     """failure probability for which threshold and number of draws are chosen; if None, 1/T"""
     tests, draws = started(SegmentAboveThreshold), started(BallDraws)

@@ -53,7 +53,7 @@ _TEST_SHARES = tuple(np.linspace(0.1, 0.9, 33).tolist())  # tried shares of epsi
 def completions(n_experts: int, c: float) -> Floats:
     """Return bounds on the probability that k segments end, for k = 0, 1, .. until below 1e-12.
 
-    P(A_1 + .. + A_k <= log d), see the module, with A rounded down to a grid and then convolved.
+    They are P(A_1 + .. + A_k <= log d) of the module's theorem, with A rounded down to a grid.
 
     >>> completions(1, 4.0).tolist()
     [1.0]
@@ -140,9 +140,9 @@ class SparseVectorPlan:
     segments: float = inf
     """bound on the mean number of segments"""
     bound: float = inf
-    """bound on the mean total loss, if the best expert loses at most L*"""
+    """bound on the mean total loss, if the best expert loses at most the public bound L*"""
     c: float = inf
-    """constant c; a segment that ends has lost at least L* + c/eta with high probability"""
+    """constant c of the theorem; with high probability an ended segment lost at least L* + c/eta"""
 
     @property
     def ledger(self) -> Ledger:
@@ -223,7 +223,7 @@ def certified_plan(
 
 @cache
 def tightened_plan(plan: SparseVectorPlan, *, epsilon: float, delta: float) -> SparseVectorPlan:
-    """Return `plan` with the largest eta allowed by the composed privacy loss of tests and draws.
+    """Return `plan` with the largest eta that the composed privacy loss of tests and draws allows.
 
     With delta > 0 eta is a third larger than the closed form, and the margin smaller.
     """

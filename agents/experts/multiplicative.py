@@ -232,7 +232,7 @@ class ExponentialLeader(Follower):
     draws = started(ExponentialMechanism)
 
     def rate(self, draws: int) -> float:
-        """Return the largest rate of weights at which so many draws meet the target."""
+        """Return the largest rate of weights at which this number of draws meets the target."""
         if draws == 0:
             return 0.0
         pure = self.epsilon / (2 * draws) * (1 - 1e-12)  # the plain sum is within the target
@@ -333,7 +333,7 @@ class FollowTheLeader(Follower):
     """
 
     lazy: bool = False
-    """True to keep x until its loss since the draw exceeds `best_loss`"""
+    """True to keep an expert until its loss since the draw exceeds `best_loss`"""
     best_loss: Least0 = 0.0
     """public bound L* >= 0; total losses up to it count as equal; used if `lazy`"""
 
@@ -426,7 +426,7 @@ class ShrinkingDartboard(Follower):
     delta: Delta = 1e-6
     """target, in [0, 1)"""
     best_loss: Least0 = 0.0
-    """public guess L* >= 0 of the best total loss; it sets only the number of draws"""
+    """public guess L* >= 0 of the best expert's loss, which sets only the number of draws"""
     bits, draws = started(RedrawBit), started(ExponentialMechanism)
 
     def plan(self, spec: ExpertsSpec) -> DartboardPlan:

@@ -366,8 +366,8 @@ class PotentialExperts(Follower):
     epsilon: Positive = 1.0
     """target, > 0, finite"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
     threshold_units: Literal["corrected", "literal"] = "corrected"
     """scale of the threshold 2 alpha, log phi if "corrected", log phi / eta if "literal" """
     alpha: Positive = 1.0

@@ -1,4 +1,4 @@
-"""Cascading bandits without contexts, from exact or noisy counts of each item."""
+"""Cascading bandits without contexts, from exact or noisy counts of items' looks and clicks."""
 
 from math import inf, log
 from typing import Literal, TypeAlias
@@ -25,11 +25,11 @@ Bound: TypeAlias = Literal["kl", "ucb1", "posterior"]
 Order: TypeAlias = Literal["index", "least-examined"]
 _KL_BISECTIONS = 20  # halvings of the interval for a kl-UCB bound
 _PRIOR_SD, _OPTIMISM = 0.1, 0.5
-"""Prior standard deviation of click rates; posterior standard deviations added as optimism."""
+"""Prior standard deviation of click rates, and number of posterior ones added as optimism."""
 
 
 def ucb1(mean: Floats, looks: Floats, t: int) -> Floats:
-    """Return the UCB1 index in round t, mean + sqrt(1.5 ln t / looks)."""
+    """Return mean + sqrt(1.5 ln t / looks), the UCB1 index of items seen by `looks` users."""
     return mean + np.sqrt(1.5 * log(max(t, 2)) / looks)
 
 
@@ -89,7 +89,7 @@ class ItemCounts(Lists):
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of a count's noise; items with fewer looks than 1 + it are new."""
+        """Standard deviation of a count's noise; items with fewer looks than 1 + this are new."""
         return 0.0
 
     def start(self) -> None:
@@ -174,7 +174,7 @@ class CascadeUCB(ItemCounts):
     bound: Bound = "kl"
     """upper confidence bound of an item's attraction"""
     order: Order = "index"
-    """order in which a list is shown"""
+    """order of a list, by the largest bound first or with the fewest looks first"""
 
     def start(self) -> None:
         super().start()
@@ -222,7 +222,7 @@ class PrivateCascade(ItemCounts):
     """upper bound of an item's attraction; "posterior" allows for the noise of counts, "kl" and
     "ucb1" spend many rounds on every item"""
     order: Order = "least-examined"
-    """order in which a list is shown"""
+    """order of a list, by the largest bound first or with the fewest looks first"""
     refresh_every: Count | None = None
     """number of rounds between releases of all counters; if None, T / 200, at most 100"""
 

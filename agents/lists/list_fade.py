@@ -58,7 +58,7 @@ class PositionWeights:
     absorbs their unknown scale.
 
     Args:
-        spec: the public facts.
+        spec: the public description of the problem.
         streams: the random streams of the replicas.
         epsilon, delta: privacy target of the release for the counted users.
         rounds: number of counted lists; if None, max(500, 80 sqrt(m) / mu), m positions, <= T / 10.
@@ -149,7 +149,7 @@ class ListFADE(Lists):
     If users rarely look far down a list, that noise is small, and clicks are less sensitive.
 
     Guarantee:
-        (epsilon, delta)-joint DP: lists are functions of releases, public facts and the current
+        (epsilon, delta)-joint DP: lists are functions of releases, public numbers and the current
         user's tastes; a user enters one mechanism, mu-GDP exactly. Predictions are functions of
         earlier releases. Position weights are public, or released: a user who is counted for them
         enters no other mechanism.
@@ -169,15 +169,15 @@ class ListFADE(Lists):
     gram_weight: Positive = 0.5
     """weight of the Gram matrix relative to the moment; with "mean" at most sqrt(1/2)"""
     shift: Positive = 1.0
-    """floor on eigenvalues (residuals) or ridge (clicks), in spectral norms of the Gram noise"""
+    """floor on eigenvalues (residuals) or ridge (clicks), in spectral norms of the noise"""
     step: Positive = 0.25
     """expected distance of the parameter from the one behind the predictions; for residuals"""
     fade: Chance = 0.85
-    """weight of a batch in the next release, in [0, 1]"""
+    """factor of a batch's weight from one release to the next, in [0, 1]"""
     growth: Growth = 0.1
     """relative growth of a batch over the one before"""
     first_batch: Count | None = None
-    """rounds of uniform play; if None, max(30, 16 sqrt(d) / mu), at most T / 10"""
+    """rounds of uniform play; if None, max(30, 16 sqrt(d) / mu) for d features, at most T / 10"""
     forgetting: Chance = 0.7
     """weight of earlier releases at each new one; 0 uses the latest release alone, 1 never retries
     items that noise has ruled out, so that some runs stay stuck"""

@@ -116,7 +116,7 @@ def _where_admitted(
 
 
 class Turnstile:
-    """Limit of k admitted visits for a person, at least b slots apart."""
+    """Filter that admits up to `cap` visits of a person, at least `separation` slots apart."""
 
     def __init__(self, replicas: int, people: int, visits: Visits) -> None:
         self._visits, self._slot = visits, 0

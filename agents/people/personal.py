@@ -167,7 +167,7 @@ class MixedEffects(Personal):
 
 
 class Directions(NamedTuple):
-    """Moments of t = <x, p>, x the best along p of several points uniform on the sphere."""
+    """Moments of t = <x, p>, x the best along a unit vector p of several uniform unit vectors."""
 
     along: float
     """second moment of t, E[t^2]"""
@@ -176,7 +176,7 @@ class Directions(NamedTuple):
 
 
 def directions(dim: int, best_of: int, spread: float) -> Directions:
-    """Compute the moments by quadrature; `spread` is s, the standard deviation of rewards around t.
+    """Compute `Directions` by quadrature; `spread` is the standard deviation s of rewards around t.
 
     >>> round(directions(10, 1, 0.5).along, 10)
     0.1

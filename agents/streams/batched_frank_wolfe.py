@@ -44,7 +44,7 @@ from dpbandit.specs import second_moment
 _REGRESSION_CLIP_SHARE = 0.2
 """Default clip of regressions divided by their gradients' bound; most gradients are shorter."""
 _MIN_DIFFERENCE = 1e-12
-"""Smallest clip of gradient differences, which are 0 for linear losses, per Lipschitz constant."""
+"""Smallest clip of gradient differences (0 for linear losses), divided by the Lipschitz bound."""
 
 
 class LocalisedTOFW(Walk):
@@ -247,8 +247,8 @@ class NoisySFW(Points):
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Calibration = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
     scale: Positive | None = None
     """factor of the step size; if None, 1 for "paper" (steps are too long), 0.1 if certified"""
     clip: Share | None = None
@@ -373,7 +373,7 @@ class Batch(NamedTuple):
     """Public parameters of one batch; `law` is the noise of its sum.
 
     The first batch sums gradients at one point. Every other batch sums differences of gradients at
-    two points, a Frank-Wolfe step, of at most eta times the diameter, apart.
+    two points that are one step apart, at most the step size times the diameter.
     """
 
     users: int

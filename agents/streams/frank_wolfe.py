@@ -61,7 +61,7 @@ class Bounds(NamedTuple):
     diameter: float
 
     def of_gradient(self, step: float) -> float:
-        """Return a bound on the recursive gradient, if point i moves by at most `step` x D / i."""
+        """Return a bound on recursive gradients, if move i is at most `step` x `diameter` / i."""
         return self.lipschitz + step * self.smoothness * self.diameter
 
     def overridden(self, *others: float | None) -> "Bounds":
@@ -300,8 +300,8 @@ class DPTOFW(FrankWolfe):
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Calibration = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
     noise: Literal["gaussian", "generalised-gaussian"] | None = None
     """distribution of the noise; if None, by `calibration`"""
     prefix_sums: Literal["tree", "blt", "square-root", "gradual"] | None = None
@@ -343,7 +343,7 @@ class DPTOFW(FrankWolfe):
 
     @property
     def means(self) -> tuple[bool, str, Clip]:
-        """Triple of "is the noise generalised Gaussian", `prefix_sums` and `clip`, without None."""
+        """Flag for generalised Gaussian noise, `prefix_sums` and `clip`, with defaults for None."""
         paper = self.calibration == "paper"
         shaped = paper if self.noise is None else self.noise == "generalised-gaussian"
         usual: Clip = "lipschitz" if paper else "residual" if shaped else "gradient"
@@ -454,8 +454,8 @@ class DPPOFW(FrankWolfe):
     delta: float = 1e-5
     """target, in (0, 1); 0 is possible if certified"""
     calibration: Calibration = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
     noise: SelectionNoise | None = None
     """distribution of the noise; if None, by `calibration`"""
     profile: Profile | None = None

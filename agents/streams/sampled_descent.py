@@ -135,8 +135,8 @@ class NoisySGD(Blocks):
     """
 
     calibration: Calibration = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
     steps: Steps | Literal["auto", "paper"] | None = None
     """steps of a block; "auto" is min(10 n, n^2) for n users, "paper" n^2; None, by calibration"""
     scale: Positive = 1.0
@@ -229,8 +229,8 @@ class LocalMD(Blocks):
     """
 
     calibration: Calibration = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
     scale: Positive | None = None
     """factor of the step size; if None, 1 for "paper", or 16 if certified"""
 
