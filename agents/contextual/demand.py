@@ -170,8 +170,7 @@ class Priced(Around[Any]):
     agent: Inner = field(kw_only=False)
     """config of the agent that learns P(sale | context, price)"""
     features: Features = "additive"
-    """features of a price, with one slope for all customers, one for each, or a curve of the price
-    (see `demand_rows`)"""
+    """features of a price, one slope for all customers, one for each, or a curve (`demand_rows`)"""
     explore: Count0 | None = None
     """rounds of random prices at first, a public number; if None, ceil(horizon / 100)"""
     inner = cast(ScoringAgent, None)

@@ -165,8 +165,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
 
     Here r is the reward, `centre` the middle of its range and x the row of the arm played. u fills
     the coordinates of that arm's parameter; signs of other arms are fair coins. The server weighs
-    sums by their noise and corrects for the selection of rows by greedy play, for rows uniform on
-    a sphere.
+    sums by their noise and corrects for selection by greedy play, as if rows were isotropic.
 
     Guarantee:
         (epsilon, delta)-DP of everything that the server sees, for replacing one user's round, and

@@ -100,9 +100,8 @@ class Schedule:
     """Public schedule of warm-up pulls and of the parameters that take a step in each round.
 
     If each arm has its own parameter, arms are pulled one after the other for `warm_up` rounds,
-    and only the pulled arm's parameter steps; afterwards all step in every round (an arm that is
-    not played has gradient 0). A shared parameter steps in every round, and arms take turns for
-    `warm_up` rounds in all.
+    and only the pulled arm's parameter steps; afterwards all step in every round (arms that are not
+    played have gradient 0). A shared parameter always steps; arms take turns for `warm_up` rounds.
     """
 
     n_actions: int
@@ -135,8 +134,7 @@ class Schedule:
 def default_warm_up(spec: ContextualSpec, *, epsilon: float = inf, share: float = inf) -> int:
     """Return the warm-up rounds per arm, ln(d T) ln T / epsilon^2, at most `share` T for all arms.
 
-    The order is from the paper, the constant 1 from its authors' programs; an infinite epsilon
-    counts as 1.
+    The order is from the paper, the constant 1 from its authors' programs; epsilon inf counts as 1.
     """
     T, arms = spec.horizon, 1 if spec.shared else spec.n_actions
     wanted = log(spec.dim * T) * log(T) / (1.0 if epsilon == inf else max(epsilon, 1e-9)) ** 2
@@ -348,8 +346,7 @@ class DPHDBChoices(FrankWolfeBandit):
     Differs from the paper:
         Points 1 and 2 with "certified" only, the others with "paper", too.
 
-        1. Exact composition: 1.9 times less Laplace noise, 3.4 times less with Gumbel noise at
-           equal bounds.
+        1. Exact composition: 1.9 times less Laplace noise, 3.4 times less if Gumbel (equal bounds).
         2. The exact bound of a gradient of the identity link.
         3. d_0 = 0 in the recursion, because starting with the first gradient counts user 1 twice.
         4. the arms' own counters weigh their gradients.
@@ -372,8 +369,7 @@ class DPHDBChoices(FrankWolfeBandit):
     delta: float = 1e-5
     """target delta, in (0, 1); 0 is possible if certified"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
     selection: Literal["gumbel", "laplace"] | None = None
     """distribution of the noise on the scores of vertices"""
     profile: Profile | None = None
@@ -465,8 +461,7 @@ class DPHDB(FrankWolfeBandit):
         (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 2
         reads the current user's context and writes nothing; step 3 is the only use of (x, r), and
         all releases are mu-GDP with the mu of one arm, since a user moves the sum of one. Actions
-        of all other users are post-processing. If only the played arm took a step, counters would
-        reveal it.
+        of other users are post-processing. If only the played arm stepped, counters would show it.
 
     Differs from the paper:
         1. A noisy sum in place of a noisy choice: 1.8 times less regret at d = 50, T = 10^4,

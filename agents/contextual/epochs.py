@@ -1,7 +1,6 @@
 """Agents that release one Gram matrix and one moment per epoch, whose ends are public.
 
-AdaC-OFUL and AdaPrivate-TS fit one regression to all releases, batched elimination fits one
-to each epoch.
+AdaC-OFUL and AdaPrivate-TS fit one regression to all releases, batched elimination one per epoch.
 """
 
 from dataclasses import dataclass
@@ -252,8 +251,7 @@ class OneRegression(Epochs):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
     moments = started(EpisodeMoments)
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
@@ -473,8 +471,7 @@ class BatchedElimination(Epochs):
     """
 
     width: Positive = 0.02
-    """factor of the proved widths; at 1 the theorem holds, but play is random unless features are
-    few"""
+    """factor of the proved widths; at 1 the theorem holds, but with many features play is random"""
     parameter_norm: Positive | None = None
     """bound S on `|theta|`; if None, the largest that bounds of rewards and contexts allow"""
     failure: Inside01 = 0.05

@@ -75,8 +75,7 @@ class FadeArms(OnDevices, WarmStarted):
                          is at most 60 (`Forgetting`);
                          theta = the posterior mean under a fitted prior (`ScaleMixture`)
                          weights of coordinates, large where a batch can reduce variance (`_focus`)
-        play             argmax_a x . played_a,  played = theta, or a draw around it where noise is
-                         small (`_explored`)
+        play             argmax_a x . played_a,  played = theta, or if noise is small a draw near it
 
     If `level` is False, rewards are compared with the middle of their public range, and the score
     is the sign. Else their level is learned, too: three short batches before the first sum only

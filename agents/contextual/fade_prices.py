@@ -42,8 +42,7 @@ STEPS = 8
 _MIN_DRAW_WIDTH = 0.5
 """Floor of the width of posterior draws, in posterior standard deviations"""
 _CROSSED_WIDTH = 0.2
-"""Width of posterior draws, in standard deviations, with features="interactions", whose parameter
-has twice the coordinates"""
+"""Width of posterior draws, in posterior standard deviations, with features="interactions" """
 _LEAST_NOISE = 2.0
 """Floor of the noise assumed in releases, since the fit uses synthetic customers, and an exact fit
 to the first releases may lock in prices from which nothing more is learned"""
@@ -219,8 +218,7 @@ class AimedScores:
     Here phi is a row of features, y the sale and p its prediction. A score has norm at most 1 and
     the noise is isotropic. Scores along phi have most of their norm in coordinates that all rows
     share, the constant and the price. W, the inverse root of E phi phi' (plus a floor) over
-    synthetic customers at the next batch's prices, gives other directions more. W depends on
-    releases only.
+    synthetic customers at the next batch's prices, gives other directions more.
     """
 
     def __init__(self, replicas: int, dim: int) -> None:

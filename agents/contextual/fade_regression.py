@@ -250,8 +250,7 @@ class FadeTrying(FadeRegression):
     them to all arms, so that one batch suffices to compare arms. s is at least the noise of one
     release at epsilon 10: with width 0 the agent could lock in an arm that was the best by chance.
     Users of the latest batch will get fade / (1 - fade) times their current weight in later
-    releases; half of that is added at once. All this is post-processing of releases and public
-    coins.
+    releases; half of that is added at once. All this is post-processing of releases and coins.
 
     Guarantee:
         The guarantee of `FadeRegression`.
@@ -293,8 +292,7 @@ class FadeLogistic(OnDevices, SummedRegression):
     The ridge shrinks towards the previous parameter, not towards 0, and sums linearised at older
     parameters fade by 0.8 per release. Steps have norm at most 3 and end in a public ball: for
     steep demand full Newton steps diverge, the more so the smaller the noise. All this is
-    post-processing of releases. The arm played has the largest predicted probability, with a bonus
-    as in `FadeRegression`.
+    post-processing of releases. The arm with the largest predictor plus bonus is played.
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity sqrt(5) in units of x x'.

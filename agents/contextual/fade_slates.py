@@ -58,8 +58,7 @@ class FadeSlates(OnDevices, WarmStarted):
     Guarantee:
         The guarantee of `Fading`, with sensitivity sqrt(4 (1 + 0.3^2) + 2 (0.5 0.55)^2).
 
-    **Limits.** Predictions rank arms and are not in units of the reward. Fits take time in
-    proportion to d^2.
+    **Limits.** Predictions rank arms and are not in units of the reward. Fits take time O(d^2).
 
     >>> from dpbandit import certify
     >>> round(certify(FadeSlates(epsilon=1.0), "Recommendation").epsilon, 6)

@@ -138,8 +138,7 @@ class GLMUCB(Arms):
     regularization: Positive = 0.1
     """precision of the parameters' prior, N(0, I / regularization)"""
     link: LinkName | None = None
-    """link of the model; if None, the environment's; if that is unknown, logistic on price lists,
-    else identity"""
+    """link of the model; if None, the environment's, else logistic for price lists or identity"""
     glm = started(OnlineGLM)
 
     def start(self) -> None:

@@ -167,8 +167,7 @@ class SafetyNet:
         w(x)       z (sqrt(1.5) |x|_{A^-1} + s |A^-1 x|) + (Gamma + shift) S |A^-1 x|
 
     s is the stddev of the noise in u^ and, off the diagonal, in G^; z is the `quantile`, S the
-    `parameter_norm`, Gamma the `gamma` of `NetPlan`. Before the first release there are no
-    intervals.
+    `parameter_norm`, Gamma the `gamma` of `NetPlan`. Intervals start with the first release.
     """
 
     def __init__(self, plan: NetPlan, streams: Streams) -> None:
@@ -233,8 +232,8 @@ class SafetyNet:
 class Guard(Around[ContextualSpec]):
     """Wrapper of a private agent with a safety net of uniform explorers to veto worse arms.
 
-    A design of this project. With public coins of probability p_t = min(1, c t^(-1/3)), c = `rate`,
-    drawn before the data::
+    A design of this project. Public coins, drawn before the data, choose the explorers, in round t
+    with probability p_t = min(1, c t^(-1/3)), c = `rate`::
 
         1. an explorer plays a uniformly random arm; half of them, by a second coin, belong to the
            net, and only the net learns from their rounds

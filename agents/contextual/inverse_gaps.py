@@ -51,8 +51,7 @@ class SquareCB(Exact):
     Differs from the paper:
         1. The oracle is ridge regression, clipped to the public range of rewards.
         2. gamma = `gamma_scale` sqrt(t) after t rounds, in place of one from the oracle's regret
-           bound; 16 for all problems is the middle of the values among which Ryabchenko et al.
-           (see `VPO`) tune it.
+           bound; 16 is the middle of the values among which Ryabchenko et al. (`VPO`) tune it.
     """
 
     gamma_scale: Least0 = 16.0
@@ -73,8 +72,7 @@ class OracleBatches(Epochs):
     """Base class of agents that play by regressions of past batches, the first batch at random.
 
     The Gram matrix is G + Gamma I, G the released one, Gamma = 2 sqrt(d) times the stddev of noise
-    off G's diagonal; eigenvalues are raised to 0.3 Gamma (`Epochs.regression_of`). Predictions are
-    clipped to the range of rewards.
+    off G's diagonal; its eigenvalues are at least 0.3 Gamma. Predictions are clipped to [0, 1].
     """
 
     def start(self) -> None:
@@ -177,8 +175,7 @@ class RegCB(OracleBatches):
         The guarantee of `FALCON`.
 
     Differs from the paper:
-        1. Widths of linear models in place of the range of predictions by all regressors with a
-           small loss.
+        1. Widths of linear models in place of the range over all regressors of small loss.
         2. width is 0.1 for all problems, the default of Ryabchenko et al., who tune it.
         3. Batches as in `FALCON`.
     """
@@ -234,8 +231,7 @@ class VPO(OracleBatches):
 
     RECONSTRUCTED from the program of Ryabchenko et al., "Vanilla policy optimization is both
     optimal and differentially private for stochastic contextual bandits", arXiv 2609.33888, not
-    from its text, which was not available. After a batch of B users, from predicted losses f_a in
-    [0, 1]::
+    from its text, which was not available. After a batch of B users, with predicted losses f_a::
 
         1. q_0 uniform,  q_(k+1)(a) ~ q_k(a) exp(-eta f_a),   eta = rate min(1/K, 1/sqrt(K B))
         2. for every user draw k from 0..B-1 and draw an arm from q_k
@@ -248,8 +244,7 @@ class VPO(OracleBatches):
         1. rate is 32 for all problems, the middle of the values among which the program tunes it.
         2. One Gaussian mechanism of exact cost for Gram matrix and moment, in place of two by zCDP;
            the middle of their range is subtracted from rewards. Contexts are not transformed.
-        3. A ridge as large as the noise, see `OracleBatches`, in place of a tuned one; only
-           quadratic loss.
+        3. A ridge as large as the noise (`OracleBatches`), not a tuned one; only quadratic loss.
         4. The first batch is longer the larger the noise (`Epochs`), not one round.
     """
 

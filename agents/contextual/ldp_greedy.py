@@ -25,8 +25,7 @@ class LDPGreedy(Devices):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
     warm_up: Count0 | None = None
     """rounds s_0 for which each arm is first played if arms have their own parameters; if None,
     T / (10 K), as the paper gives only the order"""
@@ -113,8 +112,7 @@ class LDPSGD(LDPGreedy):
         chosen and rewards observed on the device.
 
     Differs from the paper:
-        1. Gradients longer than B are clipped, because Psi is not defined for them, and theta is
-           not confined to a ball.
+        1. Gradients longer than B, for which Psi is not defined, are clipped; theta has no bound.
         2. The paper's step size has constants of the distribution of rows, taken to be 1 here; the
            other factors are d and 1 / the least slope of zeta on [-1, 1].
         3. Psi(0) is a uniform point. Ties are broken at random.
@@ -129,8 +127,7 @@ class LDPSGD(LDPGreedy):
     epsilon: float = 1.0
     """target epsilon at delta 0, > 0; inf sends exact gradients"""
     step: Positive | None = None
-    """step size c; if None, d / (the link's least slope on [-1, 1]), times K if arms have their own
-    parameters"""
+    """step size c; if None, d / (the link's least slope on [-1, 1]), times K for disjoint arms"""
     messages = started(LocalDirections)
 
     def check(self) -> None:
@@ -163,9 +160,8 @@ class LDPSGD(LDPGreedy):
 class EvenMoments(SecondMoments):
     """Second moments whose Gram matrices have equal noise on and off the diagonal.
 
-    Off the diagonal this is more noise than in `SecondMoments`. The sensitivity is the same: at
-    moment weights of at least sqrt(2) the worst case is one row with opposite rewards, with equal
-    Gram matrices.
+    Off the diagonal this is more noise than in `SecondMoments`. The sensitivity is the same: from
+    moment weight sqrt(2) on the worst case is one row, hence one Gram matrix, with two rewards.
     """
 
     def __post_init__(self) -> None:
@@ -304,8 +300,7 @@ class LDPETC(Agent[PriceListSpec]):
     parameter_norm: Positive = 6.0
     """bound B on `|theta|`"""
     features: Features = "additive"
-    """features of a price, with one slope for all customers, one for each, or a curve of the price
-    (see `demand_rows`)"""
+    """features of a price, one slope for all customers, one for each, or a curve (`demand_rows`)"""
 
     def check(self) -> None:
         privacy_target(self.epsilon, 0.0)

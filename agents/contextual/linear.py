@@ -379,8 +379,7 @@ class ShariffSheffetUCB(SummedUCB):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
     noise: Literal["gaussian", "wishart"] = "gaussian"
     """distribution of the noise in sums, Gaussian or Wishart"""
     arms: Layout | None = None
@@ -457,9 +456,8 @@ class DPUCB(SummedUCB):
     moment_weight: Positive = 1.0
     """weight of the moment divided by that of the Gram matrix in their joint release"""
     shift: Positive | None = None
-    """ridge of V, in tail bounds of its noise's spectral norm (affects utility only), > 0; if None,
-    2, or 0.05 for a model of demand. Smaller values shrink theta less; below 1 noise may make V
-    indefinite"""
+    """ridge of V, in tail bounds of its noise's spectral norm, > 0; if None, 2, or 0.05 for a model
+    of demand. Smaller values shrink theta less; below 1 noise may make V indefinite"""
 
     def check(self) -> None:
         super().check()
@@ -520,8 +518,7 @@ class DPMoments(Summed):
         (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 1
         reads the current user's context and writes nothing; step 2 is the only use of (x, r), of L2
         sensitivity 2 moment_clip (see `Moments`), and all releases together are mu-GDP. There is no
-        regret bound, and predictions are biased if contexts are not isotropic or arms are not
-        played equally often.
+        regret bound, and a bias unless contexts are isotropic and arms are played equally often.
 
     >>> from dpbandit import certify
     >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)

@@ -56,8 +56,7 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
         1. No optimism: the bonus of its theory is larger than the signal at T = 10^4.
         2. No warm-up rounds, no elimination.
         3. Exact composition, and a public cap M on the number of refits.
-        4. All rows in every step, preconditioned by the released Gram matrix, in place of tens of
-           steps of DP-SGD.
+        4. Newton steps on all rows, by the released Gram matrix, in place of tens of DP-SGD steps.
         5. An unweighted Gram matrix, from a BLT in place of a tree.
 
     **Worse than FADE.** Every refit uses all rows again, which multiplies the noise by sqrt(3 M), 4
@@ -198,8 +197,7 @@ def outgrown(A: Floats, root: Floats, limit: float) -> Bools:
 class OneModel:
     """Scaled problem, with rewards in [0, 1] and rows of norm at most 1.
 
-    The mean reward is zeta(x . theta), zeta the inverse of the probit link if the environment's is
-    probit, else of the logistic link.
+    The mean reward is zeta(x . theta), zeta probit if the environment's link is, else logistic.
     """
 
     def __init__(self, config: object, spec: BanditSpec) -> None:

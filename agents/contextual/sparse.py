@@ -45,8 +45,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
                                   project onto an l_1 ball
           3. discard the rounds
 
-    Peeling selects large coordinates of a vector one by one, with noise, and releases their noisy
-    values.
+    Peeling selects the largest coordinates of a vector and releases their values, all with noise.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
@@ -70,9 +69,8 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     split over M, the doubling from 1 and M growing with ln n are in the authors' public code.
 
     Differs from the paper:
-        1. lam is (2 step_size / n) X (B + X radius), which follows from the clipping bounds;
-           the public code has (step_size / n) (B + X radius) with a gradient of twice the size, 4 X
-           times less.
+        1. lam is (2 step_size / n) X (B + X radius), by the clipping bounds; the public code has 4
+           X times less, (step_size / n) (B + X radius) with a gradient of twice the size.
         2. M is equal in all episodes, so that all have the same cost.
         3. Contexts are clipped by the agent.
         4. Every arm has its own ball.
@@ -101,8 +99,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
-    epsilon"""
+    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
     sparsity: Count = 5
     """number s of nonzero coordinates of each arm's estimate, at most d"""
     iterations: Annotated[int, lambda name, value: whole(name, value, 1, 10_000)] | None = None
@@ -193,8 +190,7 @@ class LassoBandit(Arms):
            forced samples, and play the best of K^ by beta(S_i, lambda_2t), fitted to all samples
         3. lambda_2t = lambda_20 sqrt((log t + log d) / t)
 
-    beta(S, lambda) minimises `|Y - X beta|^2 / |S| + lambda |beta|_1`, X and Y the rows and rewards
-    of rounds S.
+    beta(S, lambda) minimises `|Y - X beta|^2 / |S| + lambda |beta|_1`, X and Y the data of S.
 
     Guarantee:
         None: exact data reaches later actions.
@@ -202,8 +198,7 @@ class LassoBandit(Arms):
     Differs from the paper:
         1. h, lambda_1 and lambda_20 are shares of the public range of rewards, and features are
            divided by their root mean square, so that one default suits all units.
-        2. Fits are warm-started, on sums, when t has grown by 5 % or every `refresh_every` rounds,
-           not every round.
+        2. Fits are warm-started, when t has grown by 5 % or after `refresh_every` rounds.
         3. A parameter shared by all arms is one lasso on all rounds.
         4. Ties go to the lowest arm.
 
@@ -286,8 +281,7 @@ class Lasso:
 
     X and y are the rows and rewards of the arm, n their number, size_j the root mean square of
     feature j, so the penalty is in units of the reward for every scale of the features. `theta` is
-    (R, K, d), or (R, 1, d) for a shared parameter. Rows are stored in a list until the next fit
-    adds them to X'X and X'y.
+    (R, K, d), or (R, 1, d) for a shared parameter. Rows are stored until a fit adds them to sums.
     """
 
     def __init__(self, spec: ContextualSpec, replicas: int) -> None:
