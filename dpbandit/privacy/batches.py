@@ -380,7 +380,7 @@ class RestartingTrees(Mechanism):
 
     Args:
         streams: the random streams of the replicas.
-        name: the call site of the noise.
+        name: name of the random stream of the noise.
         width: B, number of experts that are chosen at a time.
         law: law of a node's noise.
         scale: standard deviation or Laplace scale of a node's noise; 0 adds none.

@@ -128,7 +128,7 @@ class OneShotTopK(Mechanism):
     Args:
         source: makes the scores of a round's data.
         streams: the random streams of the replicas.
-        name: the call site of the noise.
+        name: name of the random stream of the noise.
         k: number of candidates picked by one selection.
         epsilon: cost of one pick, a number or one for each selection; inf adds no noise.
         uses: number of calls.
@@ -364,7 +364,7 @@ class RemainingTopK(OneShotTopK):
     Args:
         n: number of candidates.
         streams: the random streams of the replicas.
-        name: the call site of the noise.
+        name: name of the random stream of the noise.
         k: number of candidates picked by one selection.
         epsilon: cost of one pick; inf: no noise.
         draws: largest number of selections of one replica.
@@ -447,7 +447,7 @@ class EpochSelection(ExponentialMechanism):
     Args:
         n: number of candidates.
         streams: the random streams of the replicas.
-        name: the call site of the noise.
+        name: name of the random stream of the noise.
         epsilon: bounded range of one selection; inf: no noise.
         draws: largest number of selections of a replica in one epoch.
         uses: number of calls.

@@ -56,7 +56,7 @@ class FilteredSum(Mechanism):
     Args:
         statistic: the clipped function of a round that is summed.
         streams: the random streams of the replicas.
-        name: the call site of the noise.
+        name: name of the random stream of the noise.
         mu: budget of all readings together, 1e-150 to 1e150.
         horizon: number of rounds.
 

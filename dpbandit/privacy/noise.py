@@ -53,7 +53,7 @@ class Law(Protocol):
     """Protocol of a law of noise."""
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """Return a source of `(R, *shape)` noise for the call site `name`."""
+        """Return a source of `(R, *shape)` noise from the random stream `name`."""
         ...
 
     def variance(self, dim: int) -> float:
@@ -209,7 +209,7 @@ class Wishart:
         return sqrt(self.statistic.context_bound**2 + self.statistic.reward_bound**2)
 
     def sampler(self, streams: Streams, name: str) -> "WishartSampler":
-        """Return a source of `(R, *statistic.shape)` noise for the call site `name`."""
+        """Return a source of `(R, *statistic.shape)` noise from the random stream `name`."""
         return WishartSampler(self, streams, name)
 
 

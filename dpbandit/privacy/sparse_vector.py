@@ -66,7 +66,7 @@ class AboveThreshold(Mechanism):
 
     Args:
         streams: the random streams of the replicas.
-        name: the call site of the noise.
+        name: name of the random stream of the noise.
         epsilon: cost of one run; inf adds no noise.
         uses: number of calls.
         sensitivity: s, promised by the caller, as there is no public range to clip to.
@@ -152,7 +152,7 @@ class SegmentAboveThreshold(Mechanism):
 
     Args:
         streams: the random streams of the replicas.
-        name: the call site of the noise.
+        name: name of the random stream of the noise.
         epsilon: cost of all segments together; inf adds no noise: fires when q > threshold.
         uses: number of calls.
         low, high: losses are clipped to this range, non-finite ones become `low`.
@@ -259,7 +259,7 @@ class RedrawBit(Mechanism):
 
     Args:
         streams: the random streams of the replicas.
-        name: the call site of the coins.
+        name: name of the random stream of the coins.
         rate: h >= 0; with inf any loss > 0 is a redraw.
         probability: p in [0, 1], probability of a redraw without a loss.
         uses: number of calls.

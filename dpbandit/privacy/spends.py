@@ -157,7 +157,7 @@ class GaussianSpend:
 
 
 def largest_epsilon(curves: Iterable[Spend | Composition], delta: float) -> float:
-    """Return the largest epsilon of the curves at `delta`, without a search on lower curves."""
+    """Return the largest epsilon of `curves` at `delta`, without inverting lower curves."""
     largest = 0.0
     for curve in curves:
         if curve.delta(largest) > delta:

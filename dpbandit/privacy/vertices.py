@@ -77,8 +77,8 @@ class NoisyVertex(Mechanism):
     Vertex j < d is +rho e_j, d + j is -rho e_j; arms without a step get -1. Laplace noise makes it
     report noisy min, Gumbel noise the exponential mechanism. A replica has one noise per round.
 
-    `adaptive`: S is not 2 M k with one residual clip k, but with the largest `k_i = min(k, M
-    |u_i|_1 + B)` among the arm's steps so far, contexts <= M, rewards <= B and u_i known from the
+    `adaptive`: S is not 2 M k with one residual clip k, but with the largest k_i = min(k, M
+    `|u_i|_1` + B) among the arm's steps so far, contexts <= M, rewards <= B and u_i known from the
     releases; the user of step i has her residual clipped to +-k_i. For the identity link.
 
     Guarantee:
@@ -103,7 +103,7 @@ class NoisyVertex(Mechanism):
     Args:
         gradients: clipped gradients, in max-norm, summed per arm.
         streams: the random streams of the replicas.
-        name: the call site of the noise.
+        name: name of the random stream of the noise.
         noise: laplace or gumbel.
         budgets: epsilon_1..epsilon_n of one arm; inf adds no noise in that step.
         horizon: number of rounds.
@@ -179,13 +179,13 @@ class NoisyVertex(Mechanism):
     def _clips(
         gradients: RecursiveGradients, theta: Floats, previous: Floats, steps: AnyArray
     ) -> Floats:
-        """Return the residual clip of every arm in its step, (R, G)."""
+        """Return the residual clip of every arm in its step, (R, arms)."""
         M, B = gradients.context_bound, gradients.reward_bound
         size = np.abs(recursive_points(theta, previous, steps)).sum(axis=-1)
         return np.minimum(gradients.residual_clip, M * size + B)
 
     def _scales(self) -> Floats:
-        """Return the arms' noise scales, 2 sensitivity / epsilon of their step, (R, G) or (G,)."""
+        """Return the arms' noise scales, 2 sensitivity / epsilon of their step."""
         budgets = self._budgets[np.maximum(self._taken, 1) - 1]
         if self._by_arm is None:
             return np.asarray(2 * self.sensitivity / budgets)
@@ -198,7 +198,7 @@ def vertex_scores(sums: Floats) -> Floats:
 
 
 def best_vertices(sums: Floats) -> Ints:
-    """Return the index of the vertex of least score, (R, G), of sums (R, G, d)."""
+    """Return the index of the vertex of least score, (R, arms), of sums (R, arms, d)."""
     return vertex_scores(sums).argmin(axis=-1)
 
 
