@@ -101,7 +101,7 @@ class Terms:
 
     @property
     def weights_are_off(self) -> bool:
-        """True if 10 or more rows have weight, of a mean over 4 standard errors from 1."""
+        """True if the mean weight is > 4 standard errors from 1, with 10 or more weights > 0."""
         n = len(self.weight)
         room = 4 * float(self.weight.std()) / n**0.5 + 1e-6
         return self.matches >= 10 and abs(float(self.weight.mean()) - 1) > room
@@ -208,7 +208,7 @@ class Embedding:
     """Features of arms, for the estimator mips; each arm has one of E features at random."""
 
     logged: Ints
-    """feature e of each row's logged arm, (n,)"""
+    """feature of each row's logged arm, from 0 to E - 1, (n,)"""
     law: Floats
     """probability of each feature, given the arm, (K, E)"""
 

@@ -80,7 +80,7 @@ Intervals = Literal[
     "weighted",
     "weighted-minvar",
 ]
-INTERVALS: tuple[str, ...] = Intervals.__args__  # type: ignore[attr-defined]  # their names
+INTERVALS: tuple[str, ...] = Intervals.__args__  # type: ignore[attr-defined]  # names of intervals
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,7 +186,7 @@ def refuse_rewards(reward: Floats, bounds: tuple[float, float]) -> None:
     refuse_row(f"rewards from {low:g} to {high:g}, the spec's", fine)
 
 
-_CLIPPING_NOTE = "the bias of weights that are cut off is in no interval"
+_CLIPPING_NOTE = "the bias of weights that are cut off is in no interval"  # note on an estimator
 _ARM_NOTES = {  # note on each estimator, in results for logs of arms
     "clipped-ips": _CLIPPING_NOTE,
     "clipped-dr": _CLIPPING_NOTE,
@@ -225,7 +225,7 @@ def case_of_arms(policy: Any, log: Logged, settings: Settings) -> tuple[Case, Ar
 
 
 def _dropped(pi: Floats, log: Logged, support: str) -> float:
-    """Return the share of the policy's choices that were impossible; raise unless to be dropped."""
+    """Return the share of the policy's choices that were impossible; raise if not to be dropped."""
     if log.probabilities is None:
         return 0.0
     lost = np.where(log.probabilities > 0, 0.0, pi).sum(axis=1)
@@ -281,7 +281,7 @@ def _embedding(log: Logged, settings: Settings) -> Embedding | None:
     return Embedding(kind, law)
 
 
-_CASCADE_NOTE = "holds only where a click depends on nothing below it"
+_CASCADE_NOTE = "holds only where a click depends on nothing below it"  # note on an estimator
 _LIST_NOTES = {  # note on each estimator, in results for logs of lists
     "independent-ips": "holds only where a click depends on nothing but its own item and position",
     "interaction-ips": _CASCADE_NOTE,
@@ -401,12 +401,12 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
 
 
 _MIN_EFFECTIVE, _AUTO_EFFECTIVE, _MIN_MATCHES = 30, 100, 10
-"""Smallest effective sample size for t, smallest one for "auto" to choose t, fewest rows in use."""
+"""Smallest effective sample size for t, smallest one for "auto" to choose t, fewest weights > 0."""
 _ROWS_PER_WEIGHT = 30
 """Smallest number of rows per unit of `w_max`; with fewer rows control variates do not help."""
-_IPS_INTERVAL_NOTE = "interval of ips: the estimate may lie outside"
+_IPS_INTERVAL_NOTE = "interval of ips: the estimate may lie outside"  # note on an interval
 _EMPTY_NOTE = "empty, which is rare where users are of one law and the log's probabilities true"
-_KERNEL_NOTE = "a kernel's weights have no mean of 1 to bet on"
+_KERNEL_NOTE = "a kernel's weights have no mean of 1 to bet on"  # reason for no betting interval
 
 
 class Interval(NamedTuple):
@@ -501,7 +501,7 @@ def _violated(terms: Terms, case: Case) -> str:
     return ""
 
 
-_DEFAULT_ESTIMATORS = ("ips", "snips", "dr", "interaction-ips")  # those that a log's kind has
+_DEFAULT_ESTIMATORS = ("ips", "snips", "dr", "interaction-ips")  # if the kind of log has them
 
 
 def evaluate(

@@ -172,7 +172,7 @@ class Weighted(NamedTuple):
 
 
 def stable(law: Law, context: Floats, policy: Floats) -> Floats:
-    """Return the rows' weights h (n,), computed from earlier rows' contexts; first, 1 / sqrt(K)."""
+    """Return the rows' weights h (n,), each from earlier rows' contexts; the first, 1 / sqrt(K)."""
     if isinstance(law, TypeLaw):
         return _of_types(law, policy.shape)
     if not callable(law):

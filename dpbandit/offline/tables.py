@@ -39,7 +39,7 @@ _READ_ERRORS = (ValueError, OSError, EOFError, zlib.error, csv.Error)
 _NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")  # text of a number
 _NUMBER_WORDS = ("nan", "inf", "-inf")  # words that make no line a header
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d")  # start of a cell such as 01099
-_LEADING_ZERO_IN_TEXT = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)  # of any cell of a file
+_LEADING_ZERO_IN_TEXT = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)  # of a cell in a file
 
 
 def table_of(frame: Any) -> Any:
@@ -133,7 +133,7 @@ def parsed(word: Any) -> Any:
 
 
 def text_at(path: str | os.PathLike[str], *, called: str = "{}") -> str:
-    """Read the text of a UTF-8 file; errors call the file `called`, with its path for {}."""
+    """Read the text of a UTF-8 file; errors call the file `called`, where {} is its path."""
     try:
         return _without_nul(read_text(path, called=called), path)
     except UnicodeDecodeError as error:

@@ -5,7 +5,7 @@ e(a | x, u) the probability with which it was really drawn. Confounding has stre
 
     1/G <= odds e(a | x, u) / odds e(a | x) <= G                       for every arm, x and u
 
-A row then has the weight 1 / e(a | x, u) = 1 + R (1 / e(a | x) - 1) where R is unknown, but::
+A row then has the weight 1 / e(a | x, u) = 1 + R (1 / e(a | x) - 1), with R unknown except for::
 
     1. 1/G <= R <= G,
     2. E[1(arm is a) h(x) / e(a | x, u)] = E[h(x)]              for every arm a and function h
@@ -355,7 +355,7 @@ def _cross_fitted(log: Observed, parts: Parts) -> Floats:
 
 
 class Cell(NamedTuple):
-    """Cell in condition 2 of this module, rows of one arm whose weights have a known sum."""
+    """Rows of one arm whose weights have a known sum, a cell in condition 2 of this module."""
 
     rows: Ints
     """rows of the cell that show its arm, by falling reward"""
@@ -399,7 +399,7 @@ class Sums(NamedTuple):
     c: Floats
     """sums of c = policy probability x (1 / propensity - 1) over rewards >= each level, (B, m)"""
     cr: Floats
-    """sums of policy probability x (1 / propensity - 1) x reward, over the same rewards, (B, m)"""
+    """sums of policy probability x (1 / propensity - 1) x reward over rewards >= levels, (B, m)"""
 
     def level(self, share: Floats) -> Ints:
         """Return the numbers of the levels above which rewards have given shares of all `c`."""
@@ -496,7 +496,7 @@ def _bounds(
     alpha: float,
     seed: int,
 ) -> tuple["pd.DataFrame", float]:
-    """Return the table of bounds, and the gamma up to which enough resamples show a gain."""
+    """Return the table of bounds, and the gamma up to which 1 - alpha / 2 of resamples win."""
     import pandas as pd  # not before: slow to import
 
     n = len(log.action)

@@ -69,7 +69,7 @@ def first_stddev(sums: Any) -> float:
 
 
 def nodes_of(sums: Any) -> tuple[float, int]:
-    """Return a user's squared column norm in a sum's factor, and release 1's number of noises."""
+    """Return a user's squared norm in a sum's factor matrix, and the number of noises at first."""
     if not isinstance(sums, PrefixSum):
         return 1, 1
     noise: Any = sums._noise
