@@ -48,7 +48,7 @@ class Strict(BaseModel):
 
 
 class LineGroup(Strict):
-    """Some lines of a panel, with settings that the panel's other lines do not have."""
+    """Some lines of a panel, with keys that hold for these lines only."""
 
     agents: list[str]
     """Names of tables [agents.NAME], or labels of single agents"""

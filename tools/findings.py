@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 FOLDER = ROOT / "docs" / "findings"
-_UCB = "shariff-sheffet-ucb:calibration=paper"  # id of an agent
-_TREES = "wdp-cocop:window=256:noise=gamma:calibration=paper"  # id of an agent
+_UCB = "shariff-sheffet-ucb:calibration=paper"  # DP-UCB as printed
+_TREES = "wdp-cocop:window=256:noise=gamma:calibration=paper"  # an agent as printed
 _SIZE = (3.0, 1.875)
 """Width and height of a figure in inches, which are 480 x 300 dots"""
 _POINTS = 6.5  # font size of labels, in points
@@ -164,7 +164,7 @@ class Lines(Picture):
 
 
 def _plain(axis: "Axis") -> None:
-    """Label a logarithmic axis with numbers that are not powers of 10."""
+    """Label a logarithmic axis with plain numbers, such as 100 in place of 10^2."""
     log_ticks(axis)
     axis.set_major_formatter("{x:,g}")
     axis.set_minor_formatter("")

@@ -2,8 +2,8 @@
 
     python tools/measures.py
 
-A line for each measure: its value, the limit, and the goal. The limits fall with every rewrite; the
-program fails where a value is above its limit. `make lint` runs it: it reads text and imports
+It prints for each measure its value, limit and goal. The limits fall with every rewrite, and the
+program fails if a value is above its limit. `make lint` runs it: it reads text and imports
 nothing of the project. Measures that need a run are in `tools/reading.py`.
 
 The source has a core and optional parts, called shelves, each of which can be deleted. The core
@@ -36,7 +36,7 @@ CORE = (
     *("envs/arms", "envs/contextual", "envs/convex", "envs/experts", "envs/streams"),
     "experiments",
 )
-"""Folders and files of the core, without parts that are listed in `SHELVES`."""
+"""Folders and files of the core, except those in `SHELVES`; entries are never removed."""
 SHELVES = {
     "sets": (
         *("agents/choice", "envs/choice", "dpbandit/auditing/buyers.py"),
@@ -173,7 +173,7 @@ def imports_of_shelves(core: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 
 def imported(file: Path) -> Iterator[tuple[Path, str]]:
-    """Yield (defining file, name) for each name of the project that a file imports anywhere."""
+    """Yield (defining file, name) for each name of this project that a file imports, lazily too."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom):
             named = [(str(node.module), alias.name) for alias in node.names]
@@ -188,7 +188,7 @@ def imported(file: Path) -> Iterator[tuple[Path, str]]:
 
 @cache
 def defined_in(module: str, name: str) -> Path | None:
-    """Return the file that defines `name`, if `module` or a package re-exports it; None outside."""
+    """Return the file that defines a module's name, re-exported or not; None for other projects."""
     top, *rest = module.split(".")
     if top not in PACKAGES:
         return None

@@ -24,7 +24,7 @@ PEERS = ("obp", "river", "coba", "mabwiser", "contextualbandits")  # other libra
 FASTEST = "obp"
 """Library to whose speed the targets refer; without it no target is measured"""
 OTHER_PEERS = ("coba:vw_epsilon_greedy", "coba:vw_square_cb")
-"""Algorithms other than LinUCB, of Vowpal Wabbit, so that neither regret nor targets apply"""
+"""Algorithms other than LinUCB (of Vowpal Wabbit), whose regret and speed are only printed"""
 SIZES = {
     "d = 50, K = 2": (50, 2, 15.0),
     "d = 20, K = 10": (20, 10, 30.0),

@@ -41,9 +41,9 @@ def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None
     another expert loses 1. The mean over j is the bound.
 
     Args:
-        n: experts.
+        n: number of experts.
         epsilon, delta: promise of the algorithm for its whole output when one round is replaced.
-        tail: k, the rounds with losses 1; default floor(ln n / epsilon) + 1: later terms are 0.
+        tail: number k of rounds with losses 1; by default floor(ln n / epsilon) + 1, see `news`.
 
     >>> round(least_regret(256, 1.0), 3)
     5.085
@@ -60,7 +60,7 @@ def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None
 
 
 FAILURE = 0.01
-"""Probability that the study wrongly refutes any private agent, at most"""
+"""Upper bound on the probability that the study wrongly refutes some private agent"""
 
 
 class Verdict(NamedTuple):

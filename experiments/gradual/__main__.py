@@ -13,7 +13,7 @@ STUDY = read("gradual")
 
 
 def report(found: pd.DataFrame) -> Iterator[Table]:
-    """Format `table` at the middle epsilon for a console."""
+    """Format the rows of `table` at the middle epsilon as a table of the console."""
     epsilons = sorted(set(found["epsilon"]))
     middle = epsilons[len(epsilons) // 2]
     for problem, rows in found.query("epsilon == @middle").groupby("problem", sort=False):

@@ -71,7 +71,7 @@ def bound_of(lines: RunLines) -> Callable[[float], float]:
 
 
 def bounds(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Yield lines to draw against epsilon: `YARDSTICK`, by that of a release, and the bound."""
+    """Yield as lines to draw: `YARDSTICK` against the epsilon of one release, and the bound."""
     found = table(lines)
     where, means = np.log(found["epsilon"]), found["full budget"]
     straight = (0, (5, 2))
@@ -88,7 +88,7 @@ def _named(lines: RunLines) -> Overlay:
 
 
 def shapes(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Yield published bounds, scaled to FADE's regret at its largest epsilon, and ours."""
+    """Yield published bounds, scaled to FADE's regret at its largest epsilon, and our own."""
     run = max(lines[PRIVATE], key=lambda run: run.certificate.epsilon)
     problem = GLMBandit(**run.setup.env_kwargs)
     size = {"horizon": problem.horizon, "dim": problem.dim, "n_actions": problem.n_actions}

@@ -1,4 +1,4 @@
-"""Regret against epsilon, pricing and recommending, and dollars lost. See README.md.
+"""Regret against epsilon for pricing and recommendation, and dollars lost. See README.md.
 
 Losses are computed here, after all runs of study.toml: they are relative to the best agent without
 privacy, and dollars are shares of the revenue of the best prices.

@@ -45,7 +45,7 @@ def setup_of_regression(setting: Setting, *, seed: int, theta: str = "equal") ->
 
 
 def suboptimality(regret: Floats, rounds: Any, run: AgentRun, lines: Any) -> Floats:
-    """Return SubOpt of the released point, (R,), as a value for figures."""
+    """Return the relative suboptimality of the released point, (R,), as a value for figures."""
     return run.measures["suboptimality"]
 
 
@@ -62,12 +62,12 @@ class Entry(NamedTuple):
 
     @property
     def run(self) -> AgentRun:
-        """Run with the least mean SubOpt, at the best step scale."""
+        """Run at the step scale with the least mean suboptimality."""
         return min(self.runs, key=lambda run: float(run.measures["suboptimality"].mean()))
 
     @property
     def suboptimality(self) -> Floats:
-        """SubOpt (relative excess risk) of each replica, (R,)."""
+        """Suboptimality (relative excess risk) of each replica, (R,)."""
         return self.run.measures["suboptimality"]
 
     @property
@@ -82,17 +82,17 @@ class Entry(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Mean SubOpt (relative excess risk) of the replicas."""
+        """Mean suboptimality (relative excess risk) of the replicas."""
         return float(self.suboptimality.mean())
 
     @property
     def se(self) -> float:
-        """Standard error of the mean SubOpt (relative excess risk)."""
+        """Standard error of the mean suboptimality (relative excess risk)."""
         return standard_error(self.suboptimality)
 
     @property
     def reached(self) -> bool:
-        """True if mean SubOpt is at most the printed one, measured on the same theta*."""
+        """True if mean suboptimality is at most the printed one, measured on the same theta*."""
         return not self.row.sparse and self.mean <= self.row.suboptimality
 
     @property
@@ -116,7 +116,7 @@ class Entry(NamedTuple):
 
     @property
     def reference(self) -> Measured | None:
-        """Mean SubOpt of the independent program, measured for theta* with equal entries.
+        """Mean suboptimality that the independent program measured, for theta* with equal entries.
 
         None for agents that this program did not measure.
         """

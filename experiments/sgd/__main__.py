@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _SIZE = (14.5, 5.8)  # width and height of figures in inches
 _CROWDED_LINES = ("noisy-sgd", "phased-sgd", "snowball-sgd", "local-md", "dp-ftrl")
-"""Agents with SubOpt above about 0.3 at d = 20, not drawn as their lines would hide others"""
+"""Agents with suboptimality above 0.3 at d = 20, not drawn as they would hide others"""
 
 
 def _draw_time(found: Sequence[Entry], path: Path) -> None:
@@ -79,7 +79,7 @@ def _draw_over(
     *,
     but: Sequence[str] = (),
 ) -> None:
-    """Draw SubOpt of rows OFW with the largest d, measured and printed, one panel for each p."""
+    """Draw suboptimality of rows OFW with the largest d, measured and printed, by norm p."""
     rows = rows_of(found, "OFW")
     dim = max(row.setting.dim for row in rows)
     orders = sorted({row.setting.p for row in rows})
@@ -123,7 +123,7 @@ _FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))  # norm p, dimensi
 
 
 class Curve(NamedTuple):
-    """SubOpt of an agent with one step scale, at several positions of a run."""
+    """Relative suboptimality of an agent with one step scale, at several positions of a run."""
 
     algorithm: str
     setting: Setting
@@ -132,7 +132,7 @@ class Curve(NamedTuple):
     where: Sequence[float]
     """Positions, as numbers of users or of steps"""
     values: Sequence[Floats]
-    """SubOpt at each position, (R,) each"""
+    """Relative suboptimality at each position, (R,) each"""
     seconds: Sequence[Floats]
     run: AgentRun
     """Run to the last position, whose certificate holds for the curve"""
@@ -144,12 +144,12 @@ class Curve(NamedTuple):
 
     @property
     def end(self) -> Floats:
-        """SubOpt after all users, (R,)."""
+        """Relative suboptimality after all users, (R,)."""
         return self.values[-1]
 
     @property
     def printed(self) -> float | None:
-        """SubOpt printed in Table 5.1 for the best step scale; None without such a row."""
+        """Suboptimality printed in Table 5.1 for the best step scale; None without such a row."""
         name = {"DP-TOFW": "OFW"}.get(self.algorithm, self.algorithm)
         same = [row for row in rows() if (row.setting, row.algorithm) == (self.setting, name)]
         return same[0].suboptimality if same else None

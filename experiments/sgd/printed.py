@@ -64,12 +64,12 @@ class Row(NamedTuple):
 
     @property
     def se(self) -> float:
-        """Standard error of the printed mean SubOpt."""
+        """Standard error of the printed mean suboptimality."""
         return standard_error_of_runs(self.suboptimality_sd)
 
     @property
     def baseline(self) -> float:
-        """Excess risk of the origin, from the printed risk = noise^2 + SubOpt times excess risk."""
+        """Excess risk of the origin, from the printed risk = noise^2 + suboptimality times it."""
         return (self.risk - _NOISE**2) / self.suboptimality
 
     @property
@@ -133,7 +133,7 @@ def chosen_rows(selection: str) -> tuple[Row, ...]:
 
 
 class Measured(NamedTuple):
-    """Mean SubOpt that the independent program measured."""
+    """Mean relative suboptimality that the independent program measured."""
 
     mean: float
     rounding: float

@@ -1,6 +1,6 @@
 """Regret and time of agents whose privacy expires, or that avoid projections. See README.md.
 
-Question 4: the cost of a round with a projection, and with linear oracles alone.
+Question 4 of README.md is the cost of a round with projections, or with linear oracles alone.
 
 The time of a round is the agent's own (acting and learning), one replica at a time; minimisations
 of linear functions (`Domain.lowest`) and exact projections (`Domain.project`) are counted. Flows
