@@ -70,7 +70,7 @@ class FadeMNL(Released):
         (`ChoiceScores`), at every released theta; her rows, the set that she was offered (a
         function of her rows and of releases) and her choice enter nowhere else. A user of batch b
         is in release k >= b with weight fade^(k - b), and all that has fresh Gaussian noise
-        (`FadingSum`). Batch ends, weights, steps and the ball see public numbers and releases only.
+        (`FadingSum`). Batch ends, weights, steps and clips use public numbers and releases only.
 
     **Limits.** The logit has to be right: if tastes differ between people, the best set may differ
     from the best set of the fit. If products share no features (`shared=False`) there are D = N d

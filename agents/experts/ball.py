@@ -142,8 +142,8 @@ class NetExperts(PointsAsExperts):
         1. the M points in the ball of a grid of the given spacing are experts, with losses
            (f(x; z_t) - low) / (high - low), in [0, 1]
         2. Algorithm 1 plays these experts (`SparseVectorExperts`, certified), with its bound L* on
-           the best loss raised by L r T, L the slope of losses: the net has a point within r of
-           the best one
+           the best loss raised by L r T, L the Lipschitz constant: the net has a point within r
+           of the best one
 
     Guarantee:
         (epsilon, delta)-DP of all points played, for every datum, as for `SparseVectorExperts`.
@@ -298,18 +298,18 @@ class BallExperts(PointsAsExperts):
 
         x uniform; for t = 1..T:
           1. play x, see the datum z_t; losses count as (f - low) / (high - low), in [0, 1]
-          2. test whether x lost more than L* + L r T + margin since it was drawn, L the slope of f
+          2. test whether x lost more than L* + L r T + margin since it was drawn
           3. if so, K times: x from the density prop. to exp(-eta max(S_t, L* + L r T) / 2), S_t the
              total loss
 
-        losses                                  sampler                          law
+        losses in N dimensions                  sampler                          law
         absolute, hinge, linear, ramp, N = 1    inverse distribution function    exact
         linear, any N                           adaptive rejection               exact
         any other, N <= 3                       rejection in cells               exact
         any, calibration="heuristic"            hit-and-run                      not
 
-    K and margin are as for 1 / gamma experts, gamma = (r / 2R)^N, R the radius: in the proof the
-    mass within r of the best point takes the place of the best expert's weight.
+    K and margin are as for 1 / gamma experts, gamma = (r / 2R)^N, R the radius, L the Lipschitz
+    constant: in the proof the mass within r of the best point replaces the best expert's weight.
 
     Guarantee:
         If draws are exact: (epsilon, delta)-DP of all points played, for replacing one datum, as

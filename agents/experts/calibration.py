@@ -160,7 +160,7 @@ def paper_plan(
     failure: float,
     fixed: bool = False,
 ) -> SparseVectorPlan:
-    """Return the plan printed in Theorem 1, with the first log of K to base 2 as its proof needs.
+    """Return the plan printed in Theorem 1, with a log to base 2 in its number of draws.
 
     `fixed` doubles the margin's term for noise, as Theorem 1 needs: tests have eps/2 and beta/T.
     Raises `InputError` for delta > 0 unless epsilon <= 4 ln(1/delta).

@@ -269,10 +269,10 @@ class BatchLeader(Follower):
         one batch, and moves each S_i of its draw by at most 1 (`EpochSelection`).
 
     **Regret.** If losses are independent over rounds and one expert is better than all others by
-    `gap` in the mean, a batch of n rounds draws another expert with probability at most d E exp(-
-    epsilon n gap / 2) plus sampling error: regret of order ln(d) (1 / epsilon + 1 / gap), for every
-    T. There is no bound against adversaries: the best expert of the last batch may be the worst of
-    the next, which has up to 1 / (1 + 1 / growth) of all rounds so far. There play `noisy-ftrl`.
+    `gap` in the mean, a batch of n rounds draws another expert with probability at most d times
+    the mean of exp(-epsilon n gap / 2), plus sampling error: regret of order ln(d) (1 / epsilon +
+    1 / gap), for every T. There is no bound against adversaries, as the last batch's best expert
+    may be the next one's worst, for up to 1 / (1 + 1 / growth) of the rounds: play `noisy-ftrl`.
 
     >>> from dpbandit import certify
     >>> proof = certify(BatchLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))

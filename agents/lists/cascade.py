@@ -157,7 +157,7 @@ class ItemCounts(Lists):
 
 
 class CascadeUCB(ItemCounts):
-    """Show the items with the largest upper confidence bounds on their attraction.
+    """Show the items with the largest upper confidence bounds on their click rate once seen.
 
     Kveton, Szepesvari, Wen and Ashkan, "Cascading bandits: learning to rank in the cascade model",
     ICML 2015, Algorithm 1: CascadeKL-UCB, with `bound="ucb1"` CascadeUCB1.
@@ -172,7 +172,7 @@ class CascadeUCB(ItemCounts):
     """
 
     bound: Bound = "kl"
-    """upper confidence bound of an item's attraction"""
+    """upper confidence bound of an item's click rate once seen"""
     order: Order = "index"
     """order of a list, by the largest bound first or with the fewest looks first"""
 
@@ -219,7 +219,7 @@ class PrivateCascade(ItemCounts):
     noise: Literal["gaussian", "laplace"] = "gaussian"
     """distribution of the noise in the counters"""
     bound: Bound = "posterior"
-    """upper bound of an item's attraction; "posterior" allows for the noise of counts, "kl" and
+    """upper bound of an item's click rate; "posterior" allows for the noise of counts, "kl" and
     "ucb1" spend many rounds on every item"""
     order: Order = "least-examined"
     """order of a list, by the largest bound first or with the fewest looks first"""

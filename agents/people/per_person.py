@@ -38,11 +38,11 @@ class PerPerson(Around[ReturningSpec]):
         slots (n rounds that she leaves, n that she takes). By group privacy n changed rounds cost
         n times the mu of one round under Gaussian noise, whatever `agent` is. Fading and prefix
         sums over every round cost less, the more so the larger b, depending on how long a round
-        contributes (`for_a_person`); if visits may move, up to twice as much. `agent` gets
-        the epsilon for which the total cost is the mu of the claim. An agent with noise that is not
-        Gaussian is refused; a wrapper, or an agent that opens mechanisms as it goes, pays for
-        groups. With all visits learned it is the baseline of `PersonalFADE`, which
-        pays for a person once, as this does with `told` = 1. Without a trusted server it is visible
+        contributes (`for_a_person`); if visits may move, up to twice as much. `agent` gets the
+        epsilon for which the total cost is the mu of the claim. An agent with noise that is not
+        Gaussian is refused; a wrapper, or an agent that opens mechanisms as it goes, has the cost
+        of group privacy. Learning all visits is the baseline of `PersonalFADE`, which pays for a
+        person once, as this does with `told` = 1. Without a trusted server it is visible
         who sends: visits must not move, and devices also send in empty slots (`honest` is the
         share of slots with a reliable device). If visits may move, exact contexts are refused.
 

@@ -215,7 +215,7 @@ class NoisySFW(Points):
         difference, of norm at most beta eta D (smoothness beta, diameter D) and 2 L. Terms are
         clipped to these norms (times `clip`), whatever the data. Batches are disjoint, so a user
         costs one of them (parallel composition), and Gaussian noise of stddev S / mu is exact GDP
-        at sensitivity S. Norms are Euclidean, at most N^(1/2 - 1/q) times l_q, N dimensions::
+        at sensitivity S. Norms are Euclidean, or N^(1/2 - 1/q) times l_q norms in N dimensions::
 
             calibration  s_1, per coordinate of the mean   s_2
             certified    S / (mu b), Gaussian              S / (mu b), Gaussian
@@ -228,7 +228,7 @@ class NoisySFW(Points):
     Differs from the paper:
         1. Certified noise is Gaussian, with exact constants and clips.
         2. The norm index is as in `DPTOFW`; `norm_index`, `radius` and `direction` = "printed"
-           restore the authors' comparison; if a size s is below 1, the printed radius is LARGER.
+           restore the authors' comparison; for noise sizes below 1 the printed radius is LARGER.
         3. Batches have at least one user, and eta is at most 1.
 
     >>> from dpbandit import certify

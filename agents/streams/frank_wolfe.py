@@ -269,10 +269,10 @@ class DPTOFW(FrankWolfe):
     Differs from the paper:
         Items 1, 2 and 3 do not apply with calibration="paper".
 
-        1. Clipping g_t in l_2 replaces beta, L and D, which saves most noise: natural bounds are
-           hardly ever reached.
-        2. Exact composition of the tree, six times less noise at T = 10^4, and correlated Gaussian
-           noise instead, 2.5 times less again (in the mean square of a prefix).
+        1. g_t is clipped in l_2, not bounded by beta, L and D, which it hardly ever reaches; this
+           saves most noise.
+        2. The tree is composed exactly, with six times less noise at T = 10^4, or replaced by
+           correlated Gaussian noise, 2.5 times less again (in the mean square of a prefix).
         3. Steps have a factor c.
         4. In both calibrations d_0 = 0 in the recursion of step 3; with the printed d_1 =
            grad f(theta_1; z_1) the first datum weighs twice, and moves 4 L.
@@ -432,8 +432,8 @@ class DPPOFW(FrankWolfe):
     Differs from the paper:
         Items 1, 2 and 3 do not apply with calibration="paper".
 
-        1. Exact composition, 1.8 times less Laplace noise at T = 10^4, and 3.4 times less with
-           Gumbel noise.
+        1. Composition is exact, with 1.8 times less Laplace noise at T = 10^4, or 3.4 times less
+           as Gumbel noise.
         2. Residuals are clipped.
         3. Steps have a factor c.
         4. In both calibrations d_0 = 0 in the recursion, see `DPTOFW`.

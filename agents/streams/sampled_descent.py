@@ -121,7 +121,7 @@ class NoisySGD(Blocks):
         the epsilon of the printed noise.
 
     Differs from the paper:
-        1. Exact composition.
+        1. Composition is exact.
         2. Number of steps and step size differ, if certified.
         3. Users are cut into blocks, each with a release.
 
@@ -215,7 +215,7 @@ class LocalMD(Blocks):
         epsilon. The proof needs only that points stay in C, not the geometry of step 2.
 
     Differs from the paper:
-        1. Exact composition, and no epsilon / 2^i for disjoint users, if certified.
+        1. Composition is exact, with all of epsilon for each phase, if certified.
         2. Step 2 moves y to C by the Euclidean projection and then shrinks it towards x_0, in place
            of a Bregman projection on both sets, a convex program in each step.
 
