@@ -277,7 +277,7 @@ _DEFAULT_HORIZON = 40
 _MAX_PILOT_RUNS = 160
 """Largest number of runs on each stream that choose the pair of streams; at most `runs` / 10."""
 _MAX_TRAINING_RUNS = 5000  # largest number of runs that train scores; at most `runs` / 4
-_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}  # parts of seeds
+_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}  # used in seeds
 
 
 def audit(

@@ -32,7 +32,7 @@ from dpbandit.specs import (
 Contexts: TypeAlias = Literal["observation", "none"]
 
 _MAX_FEATURES = 10_000  # largest dim; many agents keep a matrix of dim x dim numbers
-_FLAT_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+_FLAT_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)  # no parts
 
 
 class Bridge:
@@ -42,7 +42,7 @@ class Bridge:
     observations                    context                               `context_bound`
     ==============================  ====================================  ==========================
     `Discrete`                      one-hot                               1
-    `MultiDiscrete`, `MultiBinary`  one-hot each, 0 and 1                 root of their number, l_2
+    `MultiDiscrete`, `MultiBinary`  one-hot each; the 0s and 1s           sqrt(their number), in l_2
     `Box`                           its entries in a row                  required argument
     `Dict`, `Tuple` of these        one after the other                   required with a `Box`
     contexts="none", or no entries  the constant 1, or the bound if less  1
