@@ -52,7 +52,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A problem at its published size; every argument can be overridden."""
+    """A problem at its published size with agents; every argument can be overridden."""
 
     name: str
     summary: str

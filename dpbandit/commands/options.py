@@ -251,7 +251,7 @@ def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
 
 
 class Saved:
-    """Writer of a command's files, before anything is printed, so that no print can prevent it.
+    """Writer of a command's files, used before anything is printed, so that these are never lost.
 
     If a file cannot be written, the others still are, and results are printed: `tell` raises the
     first error at the end.

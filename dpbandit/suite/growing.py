@@ -30,7 +30,7 @@ def grow(names: Iterable[str], blocks: Blocks, longest: int = LONGEST) -> list[A
 
 
 class _Played(NamedTuple):
-    """Final regrets at one horizon, (R,) each: best non-private, baselines, private by epsilon."""
+    """Final regrets (R,) at one horizon: best non-private agent, baselines, and by epsilon."""
 
     setup: Setup
     base: Floats

@@ -256,7 +256,7 @@ class Row(Strict):
     operation: str
     bound: str
     value: str
-    """Formula of the bound with every constant 1"""
+    """Formula of the bound with every constant 1, in T, W, epsilon, delta, d, L and D"""
     agent: str
     settings: tuple[str, ...]
     """Names of sizes that the agent has as settings"""
