@@ -50,6 +50,7 @@ VERIFIED = (
     Ridge,
 )
 """Loss families whose curvature and smoothness are tested for every admissible datum."""
+# condition under which the guarantee of POCP holds
 CONDITION = "every loss is as curved and as smooth as its family says, gradients are not clipped"
 
 
@@ -171,7 +172,7 @@ class POCP(Points):
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, private
     online convex programming with gradient steps ("POCG" in later work)::
 
-        w_1 = c0, the centre of C; for t = 1..T:
+        w_1 = c0, the centre of the domain C; for t = 1..T:
           1. play w_t with noise of standard deviation s 2 L / (mu (t - 1 + t0)), projected; w_1
              has none; L is the Lipschitz constant
           2. w_{t+1} = nearest point of C to  w_t - (gradient f_t(w_t) + H (w_t - c0)) / (mu (t +
@@ -240,7 +241,7 @@ class PQFTL(Points):
     quadratic follow-the-leader with logarithmic regret, for losses 1/2 (<a, y> - b)^2 + H/2
     `|y|^2` of features a, `|a| <= 1`, answer b, `|b| <= B`, and y = x - c0::
 
-        x_1 = c0, the centre of C; for t = 1..T:
+        x_1 = c0, the centre of the domain C; for t = 1..T:
           1. play x_t
           2. V += a a', u += b a, both clipped, in coordinates of C      through one tree sum
           3. x_{t+1} = nearest point of C to  c0 + (t H I + V+)^-1 u,    V+ = V, eigenvalues >= 0
@@ -254,7 +255,7 @@ class PQFTL(Points):
         losses. Exact, by Gaussian DP.
 
     Differs from the paper:
-        1. Exact noise, for the joint sensitivity.
+        1. Noise is exact, for the joint sensitivity.
         2. Noise on V is symmetric, and V is made positive semi-definite.
         3. C need not be around 0, and the bound of answers need not be 1.
 

@@ -320,9 +320,9 @@ class PFTAL(PrivateLeader):
         adversary chooses later losses by them: given the points, one z_t moves by at most 2 L, and
         lies in at most h = bit_length(T-1) nodes of the tree (z_T reaches no point). K-norm noise
         of scale 2 L h / epsilon and Laplace noise of sqrt(k) times that are pure; with delta > 0
-        scales are the least by their privacy loss distribution; a Gaussian stddev of 2 L sqrt(h) /
-        mu is exact. `anytime` noise keeps the guarantee at every horizon; steps 1 to 4 then depend
-        on T through the regulariser's H alone.
+        scales are the least that their privacy loss distribution allows; a Gaussian stddev of 2 L
+        sqrt(h) / mu is exact. `anytime` noise has the guarantee at every horizon; steps 1 to 4 then
+        depend on T through the regulariser's H alone.
 
     **Regret** for H-strongly convex losses is on every run, with B_t the noise in v_t, D the
     diameter, d_1 = 0, d_t = `min(D, |B_{t-1}| / (H (t-1)))` and e_t = min(d_t, L / H), at most::
@@ -429,7 +429,7 @@ class LinearFTRL(PrivateLeader):
     Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017, with
     the Euclidean regulariser::
 
-        w_1 = c0, the centre of C, of radius R and diameter D; for t = 1..T:
+        w_1 = c0, the centre of the domain C, of radius R and diameter D; for t = 1..T:
           1. play w_t;  z_t = gradient of f_t on the span of C, clipped to the Lipschitz constant L
           2. v_t = z_1 + ... + z_t + noise                     through one padded tree
           3. w_{t+1} = nearest point of C to  c0 - eta v_t,    eta = R / (L sqrt T)
@@ -441,7 +441,7 @@ class LinearFTRL(PrivateLeader):
     **Regret** against an adversary that fixes linear losses in advance: the noise B of every v_t
     has the same law, so the regret is that of the leader of perturbed losses, at most::
 
-        R L sqrt T + D E|B|     in expectation:
+        R L sqrt T + D E|B|     in expectation,
 
     so noise adds to regret once, not in every round. Adaptive adversaries are not covered, and
     curved losses are refused.

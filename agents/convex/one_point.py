@@ -294,7 +294,7 @@ class FKM(Points):
     without a gradient", SODA 2005. With M = `max |f|`, Lipschitz constant L, outer and inner
     radius R and r of the domain C in k dimensions::
 
-        y_1 = c0, the centre of C; for t = 1..T:
+        y_1 = c0, the centre of the domain C; for t = 1..T:
           1. draw u on the unit sphere, play x = y_t + zeta u, see f(x)
           2. y_{t+1} = nearest point of (1 - zeta/r) (C - c0) + c0 to  y_t - nu f(x) u
 

@@ -179,7 +179,7 @@ class BanditFTAL(ValueLeader):
     full-information and bandit settings", NIPS 2013, Section 3.1, on the one-point estimates of
     Flaxman, Kalai and McMahan, SODA 2005::
 
-        w_1 = c0, the centre of C; C' = c0 + (1 - beta/r) (C - c0); for t = 1..T:
+        w_1 = c0, the centre of the domain C; C' = c0 + (1 - beta/r) (C - c0); for t = 1..T:
           1. draw u_t on the unit sphere of C's span, play x_t = w_t + beta u_t, see y_t = f_t(x_t)
           2. v_t += (k / beta) (clip(y_t) - offset) u_t
           3. w_{t+1} = nearest point of C' to  mean(w_1..w_t) - v_t / (H t)
@@ -213,7 +213,7 @@ class BanditPFTAL(ValueLeader):
     Smith and Thakurta, "(Nearly) optimal algorithms for private online learning in
     full-information and bandit settings", NIPS 2013, Sections 3.1 and 3.2::
 
-        w_1 = c0, the centre of C; C' = c0 + (1 - beta/r) (C - c0); for t = 1..T:
+        w_1 = c0, the centre of the domain C; C' = c0 + (1 - beta/r) (C - c0); for t = 1..T:
           1. draw u_t on the unit sphere of C's span, play x_t = w_t + beta u_t, see y_t = f_t(x_t)
           2. q_t = (k / beta) (clip(y_t) - offset) u_t
           3. v_t = q_1 + ... + q_t + noise                      through one tree sum
@@ -229,7 +229,7 @@ class BanditPFTAL(ValueLeader):
         K-norm scale W k h / (beta epsilon), Laplace scale sqrt(k) times that, Gaussian stddev W k
         sqrt(h) / (beta mu). Local noise is Laplace(W / epsilon) on the value itself.
 
-    **Expected regret** for losses fixed in advance, with G = k M / beta and d_t =
+    **Expected regret** for losses fixed in advance, letters of `ValueLeader`, G = k M / beta, d_t =
     `min(D, |B_{t-1}| / (H (t-1)))`, B_t the noise in v_t: at most::
 
         T beta L (2 + R/r) + sum of E[ L d_t + (G + H d_t)^2 / (2 H t) ],

@@ -62,7 +62,7 @@ class OnlineConditionalGradient(Gradients):
     search of Wan and Zhang, "Projection-free online learning over strongly convex sets", AAAI
     2021::
 
-        x_1 = c0, the centre of C; for t = 1..T:
+        x_1 = c0, the centre of the domain C; for t = 1..T:
           1. play x_t;  v_t = v_{t-1} + gradient f_t(x_t) on the span of C, clipped to norm L
           2. y = argmin <gradient J_t(x_t), y> over C             the linear oracle
           3. x_{t+1} = x_t + s (y - x_t), s in [0, 1] where J_t is least
@@ -199,7 +199,7 @@ class WDPCOCOP(GradientLeader, Expiring):
     Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
     privacy expiration", WI-IAT 2020, Algorithm 1::
 
-        x_1 = c0, the centre of C; for t = 1..T:
+        x_1 = c0, the centre of the domain C; for t = 1..T:
           1. play x_t
           2. g_t = gradient f_t(x_t) on the span of C, clipped to the Lipschitz constant L
           3. v_t = g_1 + ... + g_t + n_t               through one sum on a window tree
