@@ -191,7 +191,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
     message: AnyMessage = "auto"
     """kind of message, see the table; "auto" is the first that `trust` allows"""
     honest: float = 1.0
-    """fraction of devices that add noise and stay online, in (0, 1]; "aggregated", "shuffled" """
+    """share of devices that add noise and stay online, in (0, 1]; only "aggregated", "shuffled" """
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.0
     """factor of a batch's weight from one sum to the next, in [0, 0.999]; only with "central" """
     first_batch: Count | None = None

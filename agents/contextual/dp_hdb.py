@@ -343,19 +343,21 @@ class DPHDBChoices(FrankWolfeBandit):
         bound       printed: k = (beta D + L) / M           exact: k = 1.5 M R + B (identity link)
         warm_up     int(ln(d T) ln T / epsilon^2)           as printed, at most T / 10 in all
 
+    Here n counts steps, t is the step, e epsilon, M and B bound contexts and rewards, D = 2R, L =
+    M max |zeta - r| and beta = M^2 max zeta' with the inverse link zeta.
+
     Differs from the paper:
         Points 1 and 2 with "certified" only, the others with "paper", too.
 
         1. Exact composition: 1.9 times less Laplace noise, 3.4 times less if Gumbel (equal bounds).
         2. The exact bound of a gradient of the identity link.
         3. d_0 = 0 in the recursion, because starting with the first gradient counts user 1 twice.
-        4. the arms' own counters weigh their gradients.
-        5. warm-up data goes to the arm that was pulled (printed: to the next one).
+        4. Gradients are weighted by the step counter of their own arm.
+        5. Warm-up data goes to the arm that was pulled (printed: to the next one).
         6. x, r and the residual are clipped.
-        7. ties go to the lowest index.
-        8. one step's noise (ln n = 0) and epsilon > 5 are refused in "paper", the latter unless
-           `beyond_validity`. The printed `subset_gap` is stated for x . theta and used, as here,
-           for zeta(x . theta).
+        7. Ties go to the lowest index.
+        8. "paper" refuses a single step (ln n = 0), and epsilon > 5 unless `beyond_validity`. The
+           `subset_gap` is printed for x . theta and used, as here, for zeta(x . theta).
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec

@@ -64,8 +64,8 @@ class FadeArms(OnDevices, WarmStarted):
     FADE's model of arms that share no parameter::
 
         each round       sum the score (a clipped multiple) of r - theta_a . u times v, the weighted
-                         direction u = x / |x|, coded by arm; the sign of |residual| - threshold;
-                         perhaps the clipped residual for the level (`SignedResiduals`)
+                         direction u = x / |x|, coded by arm; the sign of |residual| minus a bound;
+                         and perhaps the clipped residual for the level (`SignedResiduals`)
         after release k  kappa, the slope of the score in the mean residual, from the released
                          counts of large residuals (`ResidualLaw`);
                          H_a = n kappa E[v u'; arm a is played], n the batch's rounds, E over
@@ -420,7 +420,7 @@ _MIN_PRECISION_RATIO = 1e-20
 
 
 class ScaleMixture:
-    """Posterior of x for likelihood exp(b . x - x' L x / 2) and a scale mixture fitted by EM.
+    """Posterior of parameters x for likelihood exp(b . x - x' L x / 2) and a fitted scale mixture.
 
     Kim, Wang, Carbonetto and Stephens, "A flexible empirical Bayes approach to multiple linear
     regression and connections with penalized regression", JMLR 2024 (mr.ash): coordinates are
@@ -480,7 +480,7 @@ _FIRST_VARIANCE, _MIN_VARIANCE = 0.05, 0.001
 
 
 class Forgetting:
-    """Likelihood exp(b . x - x' L x / 2) of an x that may change; it fades by 1, 0.7 or 0.5::
+    """Likelihood exp(b . x - x' L x / 2) of changing parameters x, which fades by 1, 0.7 or 0.5::
 
         evidence of a rate  +=  log of the predictive density of the release, x ~ N(0, v I) a priori
         b, L                 =  rate (b, L) + (b, L) of the release

@@ -208,7 +208,7 @@ _CENTRE_SHARE = 0.04
 _CENTRE_FIRST, _CENTRE_GROWTH, _CENTRE_FADE = 50, 0.2, 0.7
 """Rounds in the first batch of rewards for the centre, growth of batches, and fade of their sums"""
 _MIN_DEVIATIONS = 3.0
-"""Distance of the released mean from the middle, in deviations of its noise, to move the centre"""
+"""Distance from the middle at which the released mean moves the centre, in its noise's stddevs"""
 
 
 class PrivatelyCentred(Around[ContextualSpec]):

@@ -202,7 +202,7 @@ class OnDevices(Fading):
     trust: Literal["central", "aggregated"] = "central"
     """trust in the server; with "aggregated", which needs fade=0, it sees noisy sums of batches"""
     honest: float = 1.0
-    """fraction of devices that add their noise and do not drop out, in (0, 1]; "aggregated" """
+    """fraction of devices that add noise and stay online, in (0, 1]; only with "aggregated" """
 
     def check(self) -> None:
         super().check()

@@ -27,7 +27,7 @@ from dpbandit.privacy import no_privacy
 from dpbandit.specs import ContextualSpec, Link, LinkName, PriceListSpec, link_of
 
 _NEWTON_STEPS = 8
-"""Newton steps for the scalar equation of a new row, enough for 1e-6 while x' H^-1 x <= 10"""
+"""Number of Newton steps for the scalar equation of a new row, enough for an error of 1e-6"""
 _MIN_DIVISOR = 1e-12
 """Floor on a divisor, the link's slope or a variance; below it a row has no information"""
 
@@ -134,7 +134,7 @@ class GLMUCB(Arms):
     """
 
     alpha: Least0 = 1.0
-    """factor of confidence widths of x . theta, for the identity link in ranges of the reward"""
+    """factor of confidence widths of x . theta, with the identity link in ranges of the reward"""
     regularization: Positive = 0.1
     """precision of the parameters' prior, N(0, I / regularization)"""
     link: LinkName | None = None

@@ -88,7 +88,7 @@ class NetPlan:
     spec: ContextualSpec
     coins: PublicCoins
     mu: float
-    """Gaussian-DP parameter of the net's releases"""
+    """Gaussian-DP parameter of the safety net's releases"""
 
     def __post_init__(self) -> None:
         positive("mu", self.mu)
@@ -110,7 +110,7 @@ class NetPlan:
 
     @property
     def max_rows(self) -> int:
-        """Bound on users in the net, `max_explorers` plus the first `delay` users of one coin."""
+        """Bound on users in the net, `max_explorers` plus `delay` users of the first coin."""
         return self.coins.max_explorers + self.spec.delay
 
     @property
@@ -121,7 +121,7 @@ class NetPlan:
 
     @property
     def releases(self) -> int:
-        """Number M of releases by the net."""
+        """Number M of releases by the safety net."""
         return self.max_rows // self.release_interval
 
     @property
@@ -130,7 +130,7 @@ class NetPlan:
         return sqrt(2 * log(8 * self.spec.n_actions * self.spec.horizon / self.failure))
 
     def gamma(self, stddev: float) -> float:
-        """Return Gamma, a bound on b and on the Gram noise's norm, for off-diagonal `stddev`."""
+        """Return Gamma, a bound on `release_interval` and on the norm of the Gram noise."""
         tail = sqrt(log(4 * max(1, self.releases) * self.blocks / self.failure))
         norm = stddev * (2 * sqrt(self.spec.dim) + 2 * tail)
         return max(norm, self.release_interval + self.spec.delay)

@@ -29,7 +29,7 @@ def inverse_gaps(predicted: Floats, gamma: float, among: Bools | bool = True) ->
 
 
 def _with_rest(chances: Floats, predicted: Floats) -> Floats:
-    """Return `chances` with the best arm's (the first of several) set so that they sum to 1."""
+    """Return probabilities `chances`, with the first best arm's replaced so that they sum to 1."""
     best = np.arange(predicted.shape[1]) == predicted.argmax(axis=1)[:, None]
     others = np.where(best, 0.0, chances)
     return np.where(best, 1 - others.sum(axis=1, keepdims=True), others)

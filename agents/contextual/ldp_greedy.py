@@ -50,7 +50,7 @@ class LDPGreedy(Devices):
         raise NotImplementedError
 
     def fit(self, sent: Floats, blocks: Ints, count: int) -> None:
-        """Update the parameters of index `blocks` by messages `sent`, the `count`-th of each."""
+        """Update `theta[:, blocks]` by messages `sent`, the `count`-th on each parameter."""
         raise NotImplementedError
 
     def act(self, context: Floats) -> Ints:

@@ -272,7 +272,7 @@ class LinTS(Exact):
     """
 
     scale: Least0 = 0.2
-    """standard deviation of draws, in units of V^-1/2 times 2 `reward_noise`"""
+    """standard deviation of draws, in units of 2 `reward_noise` V^-1/2, V the Gram matrix"""
     reward_noise: Least0 | None = None
     """sub-Gaussian parameter sigma of rewards; if None, half their range"""
 
@@ -320,8 +320,7 @@ class Greedy(Exact):
 class EpsilonGreedy(Exact):
     """Play the arm of the largest predicted reward, or a random arm with probability `exploration`.
 
-    Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, with ridge regressions in
-    place of means.
+    Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, on ridge regressions.
 
     Guarantee:
         None: exact data reaches later actions.
@@ -456,8 +455,8 @@ class DPUCB(SummedUCB):
     moment_weight: Positive = 1.0
     """weight of the moment divided by that of the Gram matrix in their joint release"""
     shift: Positive | None = None
-    """ridge of V, in tail bounds of its noise's spectral norm, > 0; if None, 2, or 0.05 for a model
-    of demand. Smaller values shrink theta less; below 1 noise may make V indefinite"""
+    """ridge of Gram matrices, in tail bounds of their noise's norm, > 0; if None, 2, or 0.05 for a
+    model of demand. Smaller values shrink theta less; below 1 noise may make them indefinite"""
 
     def check(self) -> None:
         super().check()

@@ -307,7 +307,7 @@ class SelectedMoments:
         self._users = streams.normals("imagined users", _IMAGINED_USERS, n_actions)
 
     def __call__(self, theta: Floats) -> Floats:
-        """Return these moments, (R, K, d, d), for the policy argmax_a u . theta_a."""
+        """Return E[u u' 1(arm a is played)] for the policy argmax_a u . theta_a, (R, K, d, d)."""
         R, K, d = theta.shape
         U, S, Vt = np.linalg.svd(theta, full_matrices=False)  # (R, K, m), (R, m), (R, m, d)
         m = S.shape[1]  # min(K, d)
@@ -328,5 +328,5 @@ class SelectedMoments:
 
 
 def uniform_moments(n_actions: int, dim: int) -> Floats:
-    """Return E[u u' 1(arm a is played)] for uniformly random play, I / (K d), (1, K, d, d)."""
+    """Return E[u u' 1(arm a is played)] for uniform play and u on the sphere, (1, K, d, d)."""
     return np.tile(np.eye(dim) / (n_actions * dim), (1, n_actions, 1, 1))

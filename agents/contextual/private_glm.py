@@ -36,14 +36,13 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
           2. G = sum of x x', released every ceil(T / 100) rounds with noise of spectral norm Gamma:
              A = G + (Gamma + 1) I
           3. refit after the first rounds, then when the largest eigenvalue of A_last^-1 A exceeds
-             2, at most M times in all: three times, over all rows so far,
+             2 (A_last at the last refit), at most M times; a refit is three steps on all rows:
                  theta <- theta - P^-1 (sum of (zeta(x . theta) - r) x + N(0, s^2 I)),
                  P = zeta'(0) A + s sqrt(d)/S I,  then |theta| <= S
           4. play argmax x_a . theta
 
-    `first` is 8 sqrt(d) / mu, at least 30 and at most T / 10. The link is that of the environment,
-    or logistic if that is neither logistic nor probit; rewards are scaled to [0, 1], contexts to
-    norm 1.
+    `first` is 8 sqrt(d) / mu, at least 30 and at most T / 10. The link is probit if that is the
+    environment's, else logistic; rewards r are scaled to [0, 1], contexts to norm 1.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and

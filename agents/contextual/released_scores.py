@@ -10,7 +10,7 @@ from dpbandit.agents.contextual.fading import NoPrior
 from dpbandit.base import Bools, Floats, Ints, clip_norm, rows
 
 MAX_NORM = 40.0
-"""Largest Euclidean norm of a parameter"""
+"""Largest Euclidean norm of a logistic model's parameter, to which it is clipped"""
 LONGEST_STEP = 3.0
 """Largest Euclidean norm of a Newton step"""
 _STEP_CUTS = 4
@@ -155,7 +155,7 @@ class Faded(NamedTuple):
 
 
 def faded(ends: Ints, fade: float, stddev: float) -> Faded:
-    """Return weights and error covariances of m releases, at the ends of rounds `ends`, (m,)."""
+    """Return weights and error covariances of m releases, made after the rounds `ends`, (m,)."""
     lengths, batches = np.diff(ends, prepend=0), rows(len(ends))
     age = batches[:, None] - batches
     users = np.where(age >= 0, fade ** np.maximum(age, 0), 0.0) * lengths

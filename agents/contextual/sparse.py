@@ -28,7 +28,7 @@ from dpbandit.privacy.peeling import (
 from dpbandit.specs import ContextualSpec
 
 _REFIT_GROWTH = 0.05
-"""Growth of the number of rounds from one fit of the lasso to the next, as a share"""
+"""Relative growth of the number of rounds from one fit of the lasso to the next"""
 
 
 class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
