@@ -124,7 +124,7 @@ class Agent(Generic[SpecT]):
     plays: ClassVar[type[Spec]] = Spec
     """class of the specs of the problems that the agent can play"""
     masks: ClassVar[tuple[Masks, ...]] = ()
-    """kinds of masks ("public", "user") that `act_among` respects; other problems are refused"""
+    """kinds of masks ("public", "user") that `act_among` respects; other masks are refused"""
     ledger: Ledger
     """privacy spends of the agent's mechanisms, set by `start`"""
     spec: SpecT
@@ -347,7 +347,7 @@ def _setting_values(agent: Any) -> tuple[Any, ...]:
 
 
 def check_setting(name: str, value: Any, hint: Any) -> None:
-    """Raise `InputError` unless a value has its setting's type, a range, words, flag or union."""
+    """Raise `InputError` unless a setting's value is a word or in a range that its type allows."""
     parts = get_args(hint) if get_origin(hint) not in (Annotated, Literal) else (hint,)
     parts = parts or (hint,)
     words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]

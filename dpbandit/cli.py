@@ -73,7 +73,7 @@ class _Lazy(TyperGroup):
         return [*COMMANDS, *SHELF_COMMANDS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import and return a command; for help, return a stand-in with its name and line."""
+        """Import and return a command; for help, return a stand-in with its name and help line."""
         if cmd_name not in self.commands:
             return None
         if self.listing:

@@ -10,9 +10,9 @@ information I_1 = E s s'. Then the output of M has information I_M with::
 Proof. h(y) = E[s_1 + ... + s_n | M = y] is the score of the output, so tr I_M is the sum over i
 of E<s_i, h(M(D))>, with records D. If D^i has a new record i, E<s_i, h(M(D^i))> = 0. For fixed D
 the two outputs have a chi-square divergence of at most e^(mu^2) - 1, that of N(mu, 1) from N(0,
-1), by data processing. So a term is at most sqrt(e^(mu^2) - 1) sqrt(E<s_i, h(M(D^i))>^2), where
+1), by data processing. So each term is at most sqrt(e^(mu^2) - 1) sqrt(E<s_i, h(M(D^i))>^2), where
 s_i is independent of M(D^i): at most sqrt((e^(mu^2) - 1) lambda_max(I_1) tr I_M). Sum over i and
-divide by sqrt(tr I_M). The second inequality, I_M <= n I_1, is data processing.
+divide by sqrt(tr I_M). The second inequality, I_M <= n I_1, follows from data processing.
 
 This is the score attack of Cai, Wang and Zhang (arXiv 2303.07152) in the form that van Trees'
 inequality needs. A rho-zCDP mechanism has the same bound with mu^2 = 2 rho.
@@ -70,7 +70,7 @@ Proof. Draw j with the window's probability and show it to the agent, with theta
 which is independent of D. Given j, van Trees' inequality in trace form bounds the mean square
 error of any estimate of D by d^2 / (J_j + tr I_view): a window vanishes at its ends, and the
 score of a density that is invariant under rotations is radial. E_j|E[D | view]| is at most the
-root of E_j|D|^2 less that. QED
+root of E_j|D|^2 minus this error. QED
 """
 
 from collections.abc import Callable, Iterator
@@ -332,7 +332,7 @@ def least_regret_for_gaussian_parameters(
 
 
 def _windows(dim: int, width: float) -> Iterator[tuple[float, float, float, float]]:
-    """Yield P(j), E_j|D|, E_j|D|^2 and J_j (module's part 4) of each window j, at signal 1."""
+    """Yield P(j), E_j|D|, E_j|D|^2 and J_j (module's part 4) of each window j, for S = 1."""
     nodes, weights = np.polynomial.legendre.leggauss(_WINDOW_NODES)
     for centre in np.arange(0, 1 + _MAX_DEVIATIONS / sqrt(dim) + width, width):
         low, high = max(0.0, centre - width), centre + width

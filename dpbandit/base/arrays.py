@@ -1,6 +1,6 @@
 """Type aliases of arrays and small array operations that the whole package uses.
 
-Axes: R replicas are first in arrays of one round, (n, R) in those of n; K arms; d features.
+Axes: arrays of one round begin with R replicas, arrays of n rounds with (n, R); K arms; d features.
 """
 
 from contextlib import AbstractContextManager

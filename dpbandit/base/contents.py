@@ -34,7 +34,7 @@ def parts_of(item: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _contained(item: Any) -> Iterable[tuple[Any, Any]]:
-    """Return the parts of a container, a partial or a bound method; none of other objects."""
+    """Return the parts of a container, a partial function or a bound method; else nothing."""
     if isinstance(item, Mapping):
         return [*item.items(), *((f"key {place}", key) for place, key in enumerate(item))]
     if isinstance(item, np.ndarray):

@@ -34,7 +34,7 @@ _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 
 @cache
 def _signature(function: Callable[..., Any], *, bound: bool) -> inspect.Signature:
-    """Return the signature of a class, or of a function without its `self` if `bound`."""
+    """Return the signature of a class or function; if `bound`, without the argument `self`."""
     return signature(MethodType(function, object()) if bound else function)
 
 

@@ -39,7 +39,7 @@ _MAX_JSON_LEVELS = 50
 """Largest depth of nested lists and objects in a JSON file that is read."""
 _Made = TypeVar("_Made")
 _NEW, _OLD, _PUT = "new", "old", "put"
-"""Endings of the names of temporary folders, "new" while one is filled, "old" when it is complete
+"""Endings of names of temporary folders. One is "new" while it is filled, "old" when it is complete
 and about to be exchanged with the target, "put" while its files are moved into the target."""
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux
 _PARTIAL = re.compile(r"\.[0-9a-f]{16}\.\d+(\..{0,8})?")
@@ -168,7 +168,7 @@ def write_atomically(
 
 
 def unique_name(target: str | os.PathLike[str]) -> str:
-    """Return how names of a file's temporary files begin: a hash, since long names are refused."""
+    """Return a hash with which names of a file's temporary files begin; long names are refused."""
     return f".{sha256(os.fsencode(target)).hexdigest()[:16]}"
 
 
@@ -264,7 +264,7 @@ def tidy_folder(folder: Path) -> None:
 
 
 def _is_movable(target: Path) -> bool:
-    """Return True if a folder, existing or not, may be renamed: no mount, no current folder."""
+    """Return True if a folder may be renamed, as it is neither a mount nor the current folder."""
     used = Path.cwd()
     free = target not in (used, *used.parents) and not os.path.ismount(target)
     return free and os.access(target.parent, os.W_OK | os.X_OK)
@@ -286,7 +286,7 @@ def _put(place: Path, target: Path) -> None:
 
 
 def _merge(source: Path, target: Path, *, newer: bool) -> None:
-    """Move the files of `source` into `target`; of two with one name the newer folder's stays.
+    """Move the files of `source` into `target`; of two equal names the newer folder's file stays.
 
     `newer` says that `source` is the newer folder. Safe if two processes merge at the same time.
     """

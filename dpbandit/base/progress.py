@@ -18,7 +18,7 @@ PATIENCE = 2.0
 
 
 class Progress:
-    """Progress bar of a comparison on stderr, in rounds times replicas, after two seconds."""
+    """Progress bar of a comparison on stderr after two seconds; its unit is a replica's round."""
 
     def __init__(self, total: int, *, visible: bool = True) -> None:
         self._visible, self._total, self._done = visible, total, 0
@@ -93,7 +93,7 @@ _POLL_SECONDS = 0.3
 
 
 class Note:
-    """File in which a worker process notes its rounds done, times replicas, and its agent."""
+    """File in which a worker notes its agent and the number of rounds done in all replicas."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._done, self._next, self._rate, self._name = path, 0, 0.0, 1, ""
@@ -163,7 +163,7 @@ class Board:
             say_without_terminal(f"{part}: done after {seconds:.0f} s")
 
     def counts(self) -> dict[str, tuple[int, str]]:
-        """Return for each begun part its rounds done, times replicas, and the running agent."""
+        """Return for each begun part the number of rounds done in all replicas, and its agent."""
         found = {}
         for part, file in self._files.items():
             with suppress(OSError, ValueError):  # not begun, or half written

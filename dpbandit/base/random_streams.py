@@ -76,7 +76,7 @@ class Streams:
     def in_world(self, seed: int | None) -> "Streams":
         """Return streams of the same seeds, whose `world` draws equal numbers in all replicas.
 
-        A problem draws its parameters from `world`. With seed None they differ by replica.
+        A problem draws its parameters from `world`. With seed None the numbers differ by replica.
         """
         made = Streams(self._seeds)
         if seed is not None:
@@ -199,7 +199,7 @@ class BlockDraws:
         self._in_turn: dict[Source, list[Floats]] = {}
 
     def one(self, source: Source) -> Floats:
-        """Return and record the next round's numbers, or those of the row under replay."""
+        """Return and record the next round's numbers, or return the replayed round's numbers."""
         if self._row < 0:
             self._in_turn.setdefault(source, []).append(source._one())
             return self._in_turn[source][-1]
@@ -210,7 +210,7 @@ class BlockDraws:
         return self._again[source].pop(0)
 
     def several(self, source: Source, count: int) -> Floats:
-        """Return and record the numbers of `count` rounds, or those of the row under replay."""
+        """Return and record numbers of `count` rounds, or return numbers of the replayed round."""
         if self._row < 0 and count == self._rounds:
             self._at_once.setdefault(source, []).append(source._several(count))
             return self._at_once[source][-1]
