@@ -163,7 +163,7 @@ def _first_replicas(results: "Results", replicas: int) -> "Results":
 
 
 def _private(results: "Results") -> str | None:
-    """Return the runs' only private agent, of several the recommended one, or None."""
+    """Return the only private agent of the runs; of several, the recommended one; else None."""
     from dpbandit.results.runs import without_epsilon
     from dpbandit.running.recommend import recommend
 
@@ -178,7 +178,7 @@ def _private(results: "Results") -> str | None:
 
 
 def _allowed(lost: str) -> tuple[float, bool]:
-    """Parse --lost; return its number, and True if that is a share of uniform play's regret."""
+    """Parse --lost; return its number, and True if it is a share of uniform play's regret."""
     words = lost.strip()
     try:
         value = float(words.removesuffix("%"))

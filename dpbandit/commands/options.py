@@ -164,7 +164,7 @@ def print_cases() -> None:
 
 
 def audit_table(reports: dict[str, Any]) -> Table:
-    """Return a table with one row per audit, printed calibrations below the certified ones."""
+    """Return a table with one row per audit; "as printed" rows belong to the agent above."""
     from dpbandit.auditing.small_problems import PRINTED_SUFFIX  # not before: slow to import
 
     table = Table("agent", title="audits", box=None, pad_edge=False, letters=_NAME_LETTERS)
@@ -251,7 +251,7 @@ def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
 
 
 class Saved:
-    """Writer of a command's files, used before anything is printed, so that these are never lost.
+    """Writer of a command's files, used before anything is printed, so that files are never lost.
 
     If a file cannot be written, the others still are, and results are printed: `tell` raises the
     first error at the end.
@@ -262,7 +262,7 @@ class Saved:
         self._mistake: InputError | None = None
 
     def write(self, sentence: str, write: Callable[..., Any], *arguments: Any, **how: Any) -> bool:
-        """Call the function `write`; if it succeeds, keep the sentence for `tell`, return True."""
+        """Call the function `write`; if it succeeds, store the sentence and return True."""
         try:
             write(*arguments, **how)
         except InputError as mistake:
@@ -273,7 +273,7 @@ class Saved:
         return True
 
     def tell(self) -> None:
-        """Print the sentences that `write` kept; raise its `InputError` if a file failed."""
+        """Print the sentences that `write` stored; raise its first `InputError`, if it met any."""
         for sentence in self._sentences:
             say(sentence)
         if self._mistake is not None:

@@ -108,7 +108,7 @@ class ProblemRuns(NamedTuple):
 
 
 def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
-    """Split results by problem; sort by the first of its runs in `order` (keys), then by name."""
+    """Split results by problem; sort problems by their first run in `order`, then by name."""
     places = {key: place for place, key in enumerate(order)}
     first: dict[str, int] = {}
     for run in results.runs:
@@ -122,7 +122,7 @@ def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
 
 
 def report_figures(problem: ProblemRuns, *, brief: bool) -> list[Picture]:
-    """Return the figures of a problem; if `brief` only one, regret by epsilon or else by round."""
+    """Return a problem's figures; if `brief`, only one, of regret by epsilon or else by round."""
     every = list(pictures(problem))
     fronts = [picture for picture in every if picture.name.startswith("frontier")]
     return [*fronts, *every][:1] if brief else every
@@ -367,15 +367,15 @@ def write_report(
         out: folder for the report; by default `folder`/report.
         baseline: name of the agent with which all others are compared, on the same users. If the
             default "Uniform" did not run, the report compares none.
-        problem: label of the only problem to report; by default all of them. If these are more
-            than `MOST_IN_FULL`, each has a single figure, as SVG.
+        problem: label of the only problem to report; by default all problems. If there are
+            more than `MOST_IN_FULL`, each has a single figure, as SVG.
 
     The report of an unfinished sweep states at the top how many runs and audits are missing. Its
     files are replaced together, see `dpbandit.base.write_folder`; other files stay.
 
     Raises:
-        InputError: if `folder` has no results or a damaged file, if no agent is called `baseline`,
-            or if a file cannot be written.
+        InputError: if `folder` has no results or a damaged file, if no agent has the name
+            `baseline`, or if a file cannot be written.
     """
     folder = Path(folder)
     target = Path(out) if out is not None else folder / "report"

@@ -257,7 +257,7 @@ def failure_of(one: Configuration, error: InputError) -> AgentFailure:
 
 
 class LastRound(Configuration):
-    """Configuration that logs only the last round, as finding the best fixed action is slow."""
+    """Configuration that logs only the last round, where the best fixed action is slow to find."""
 
     @property
     def marks(self) -> Ints:

@@ -412,7 +412,7 @@ def run_sweep(
         sweep: a sweep, see `Sweep.read`, or a study with configurations made in Python.
         out: folder for the results; `Results.load` reads it.
         backend: "loky" (processes), "threading", or "dask" (a cluster).
-        jobs: number of workers, 1 to 1024; a remote cluster uses all that it has.
+        jobs: number of workers, 1 to 1024; a remote cluster uses all its workers.
         scheduler: address of a Dask scheduler; without one, "dask" starts a cluster here.
         block: number of replicas in a task, >= 1; by default as many as fit the cache, at most 100.
         resume: continue in a folder that holds blocks; they are verified and reused.
@@ -422,7 +422,7 @@ def run_sweep(
             "loky" agents that are not dpbandit's own play in separate processes.
 
     An agent that raises an error or takes too long is listed in `failed`, and other agents' runs go
-    on. The same holds for an agent that ends its process, if that is a separate one.
+    on. The same holds for an agent that ends its process, if it is a separate process.
 
     Raises:
         InputError: if a number is out of range, or `plan` refuses the sweep; if `out` has blocks
@@ -505,7 +505,7 @@ def _played(
     jobs: int,
     limit: TimeLimit | None,
 ) -> Generator[AgentRun | AgentFailure, None, None]:
-    """Yield the result of `_play` for each task; with a limit foreign agents have own processes."""
+    """Yield results of `_play` for tasks; with a limit, others' agents get separate processes."""
     in_pool, apart = list[Any](), list[Any]()
     for task in tasks:
         (apart if limit is not None and is_of_others(task[0].config) else in_pool).append(task)

@@ -16,7 +16,7 @@ from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
 
 FADE_CLASSES = frozenset(kind.__name__ for kinds in MODELS.values() for kind in kinds)
-"""Names of the classes among which `fade` chooses; listed as well, they would compete twice."""
+"""Names of the classes among which `fade` chooses; they compete only as `fade`, not twice."""
 CLAIM_SLACK = 1 + 1e-9
 """Factor by which a certified epsilon may exceed its target, for rounding."""
 BASELINE_IDS = ("uniform", "best-fixed", "centre")
@@ -60,9 +60,9 @@ def cell(one: SuiteProblem, setup: Setup, agent: str, epsilon: float) -> Cell:
 def candidates(group: Group) -> tuple[Cell, ...]:
     """Return all agents that compete on the problem of a group at its epsilon.
 
-    At a finite epsilon these are agents whose certified epsilon is at most that. At infinity they
-    are agents without a privacy promise and private agents with epsilon set to infinity. Agents
-    that use nobody else's data have epsilon 0 and always compete.
+    At a finite epsilon these are agents whose certified epsilon does not exceed it. At infinity
+    they are agents without a privacy promise and private agents with epsilon set to infinity.
+    Agents that use nobody else's data have epsilon 0 and always compete.
     """
     return tuple(_candidates(group))
 

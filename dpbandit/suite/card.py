@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PACKAGE_BEST = "best of ours"
-"""Label of the package's best agent on each problem; at infinity the best without privacy."""
+"""Label of the package's best agent on each problem; at epsilon infinity, of a non-private one."""
 _POINTS, _SMALL_POINTS = 13, 11
 """Font sizes, legible even if the figure, eight inches wide, is displayed on 400 pixels."""
 _COLOUR_MAP, _DARK_PERCENT = colormaps["cividis"], 58
-"""Colour map of scores, safe for colour-blind people; scores below this have white text."""
+"""Colour map of scores, safe for colour-blind people; score in % below which text is white."""
 _HEADING = """Score in %: 0 is uniform play, 100 the best agent without privacy.
 Grey: does not fit, or has no such certificate.
 x: raised something, or took too long."""
@@ -98,7 +98,7 @@ def write_card(
 
 
 def scores_of(submission: Submission) -> pd.DataFrame:
-    """Score the agents of a submission by shipped baselines, or else by its own."""
+    """Score the agents of a submission by the shipped baselines, or else by its own baselines."""
     ends = ends_of(frozen(submission.size) or submission.runs)
     return scores([run for run in submission.runs if run.name in submission.findings], ends)
 

@@ -153,13 +153,13 @@ def assignment_of(agent: str, size: Size, limit: TimeLimit | None = None) -> Ass
     """Return the configurations of an agent on all problems that it fits, for every epsilon.
 
     Args:
-        agent: an id with settings, or MODULE:NAME; if these set epsilon, that is the only target.
+        agent: an id with settings, or MODULE:NAME; an epsilon in the settings is the only target.
         size: "small" or "full".
         limit: limit of the time to construct the agent, if any.
 
     Raises:
-        InputError: for an unknown agent or setting, an id that `plainly_spelt` would change, or an
-            agent that fits no problem.
+        InputError: for an unknown agent or setting, an id that `plainly_spelt` would change, or if
+            the agent fits no problem.
     """
     found, failed = dict[str, Configuration](), dict[str, AgentFailure]()
     unfit: dict[str, str] = {}

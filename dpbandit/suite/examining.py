@@ -49,9 +49,9 @@ from dpbandit.testing.tapes import (
 _FEWEST_ROUNDS, _MOST_ROUNDS = 24, 1536
 """Range of the horizon in tests, which is doubled until every mechanism has released."""
 _REPLICAS = 6
-"""Number of replicas with extreme users, and of as many with users in bounds, in a replay."""
+"""Number of replicas with extreme users in a replay; as many more have users within bounds."""
 _MAX_CONTEXT_NUMBERS = 4_000_000
-"""Largest number of entries in the contexts of a replay, unless all its problems have more."""
+"""Largest number of entries in contexts of a replay, unless all problems of a kind have more."""
 _AUDIT_RUNS = {"small": 2000, "full": 20_000}
 """Number of pairs of runs after which an audit ends if it has refuted nothing, by size."""
 # fields of an audit's result that a submission states
@@ -111,7 +111,7 @@ def lines_of_tests(config: AgentConfig, assignment: Assignment) -> Iterator[str]
     """Test an agent on a small problem, replay it on each kind of problem; yield lines of a report.
 
     Raises `AssertionError` if a test fails, or if a mechanism of the ledger never releases, as
-    nothing of it was tested then.
+    that mechanism was not tested then.
     """
     problem = assignment.configurations[0].problem().spec
     spec = next((small for small in SMALL_PROBLEMS if _fits(config, small)), problem)
@@ -205,7 +205,7 @@ class _RecordingConfig(AgentRecorder):
 def _users(spec: Spec, seed: int) -> World:
     """Return replicas of extreme users, whose infinities may hide leaks, and of users in bounds.
 
-    Returning people are extreme only, as visits within bounds would use few person numbers.
+    If people return, all users are extreme, as visits within bounds would use few person numbers.
     """
     extreme = extreme_users(spec, _REPLICAS, seed)
     if spec.returning:
@@ -225,7 +225,7 @@ def _users(spec: Spec, seed: int) -> World:
 def _to_replay(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
     """Yield for each kind of problem the longest configuration with an epsilon nearest to 1.
 
-    Problems whose contexts exceed `_MAX_CONTEXT_NUMBERS` are passed over if there is a smaller one.
+    Problems whose contexts exceed `_MAX_CONTEXT_NUMBERS` are passed over if a problem is smaller.
     """
     kinds: dict[type[Spec], list[tuple[Any, Configuration]]] = {}
     for one in configurations:

@@ -43,7 +43,7 @@ from dpbandit.suite.sources import program_of
 SCREEN_REPLICAS = 4
 """Number of replicas that every agent plays in the first stage."""
 CLOSE_REPLICAS, CLOSE_CANDIDATES = 128, 3
-"""Number of replicas after which only unclear choices go on, and number of agents compared."""
+"""Number of replicas from which only unclear choices get more, and number of agents compared."""
 STAGES = ((8, 10), (32, 5), (CLOSE_REPLICAS, CLOSE_CANDIDATES), (400, CLOSE_CANDIDATES))
 """Number of replicas at each stage, and number of best agents that play them."""
 SHORTLIST = 8
@@ -302,8 +302,8 @@ class _Played:
     def is_close_call(self, cells: Iterable[Cell]) -> bool:
         """Return True if more replicas may change which of the best agents has the least regret.
 
-        That is so if the regret of a runner-up exceeds the least by at most `CLEAR_ERRORS` paired
-        standard errors, and this standard error exceeds `TIE_ERROR` times the least regret.
+        A choice is close if the regret of a runner-up exceeds the least by at most `CLEAR_ERRORS`
+        paired standard errors, and this standard error exceeds `TIE_ERROR` times the least regret.
         """
         ranked = self.ranked(cells)[:CLOSE_CANDIDATES]
         for one in ranked[1:]:

@@ -1,4 +1,4 @@
-"""Measure the cost of privacy at other horizons, to find how many users make it affordable."""
+"""Measure the cost of privacy by horizon, to find how many users make privacy affordable."""
 
 from collections.abc import Iterable, Iterator
 from math import inf
@@ -14,23 +14,24 @@ from dpbandit.suite.freezing import Blocks
 from dpbandit.suite.tabulating import answer_row
 
 SHORTEST, LONGEST = -4, 4
-"""Range of doublings of a problem's horizon, from a sixteenth to sixteen times."""
-REPLICAS = 20  # of every run at another horizon
+"""Range of doublings of a problem's horizon, from a sixteenth of it to sixteen times as long."""
+REPLICAS = 20  # of every run at a horizon other than the suite's own
 SETTLED = 2
-"""Number of successive horizons with affordable privacy after which an epsilon is not played."""
+"""Number of successive horizons with affordable privacy after which longer ones are omitted."""
 
 
 def grow(names: Iterable[str], blocks: Blocks, longest: int = LONGEST) -> list[Answer]:
-    """Play the chosen agents at other horizons; return rows of answers with role "horizon".
+    """Play the chosen agents at shorter and longer horizons; return answers with role "horizon".
 
-    The horizon is doubled up to `longest` times, or until at every epsilon the cost is affordable
-    and regret below that of the best fixed action, at `SETTLED` successive horizons.
+    Horizons double from a sixteenth of the suite's to `longest` doublings of it. An epsilon is
+    dropped after `SETTLED` successive horizons at which the cost of privacy is affordable and
+    regret below that of the best fixed action.
     """
     return [found for name in names for found in _grown(problems()[name], blocks, longest)]
 
 
 class _Played(NamedTuple):
-    """Final regrets (R,) at one horizon: best non-private agent, baselines, and by epsilon."""
+    """Final regrets (R,): best non-private agent, baselines, and private agents by epsilon."""
 
     setup: Setup
     base: Floats
@@ -58,7 +59,7 @@ def _grown(one: SuiteProblem, blocks: Blocks, longest: int) -> Iterator[Answer]:
 def _played(
     one: SuiteProblem, doublings: int, some: Iterable[float], blocks: Blocks
 ) -> _Played | None:
-    """Play the chosen agents at another horizon; return None if one of them cannot play it."""
+    """Play the chosen agents at the doubled horizon; return None if one of them cannot play it."""
     horizon = max(1, round(one.horizon["small"] * 2.0**doublings))
     try:
         setup = setup_of(

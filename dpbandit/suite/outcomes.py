@@ -15,7 +15,7 @@ from dpbandit.suite.catalogue import version
 
 
 class Outcome(NamedTuple):
-    """Values that some replicas of an agent on a problem logged; `regret`, (marks, replicas)."""
+    """Values that some replicas of an agent on a problem logged; `regret` is (marks, replicas)."""
 
     marks: Ints
     """logged rounds, (marks,)"""

@@ -48,9 +48,9 @@ def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[s
 
     A slider and two lists choose epsilon, problem and agent. The page shows regret with 95 %
     intervals beside uniform play and the best agent without privacy; the certificate's trade-off
-    curve, and the curve that an audit could prove with so many runs; and epsilon by the age of a
-    visit, for the agent and for kinds of private sums. `cards` are folders of `run_suite` whose
-    agents and failures are added; an agent that claims no privacy is shown at every epsilon.
+    curve, and the curve that an audit could prove with a chosen number of runs; and epsilon by the
+    age of a visit, for the agent and for kinds of private sums. `cards` are folders of `run_suite`.
+    Their agents and failures are added; an agent without a claim is shown at every epsilon.
 
     Raises:
         InputError: for a card of the full size, or one that cannot be read.
@@ -69,7 +69,7 @@ def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[s
 
 
 def page_facts(runs: Sequence[AgentRun], cards: Sequence[Submission] = ()) -> dict[str, Any]:
-    """Return the data of the page as plain values; if a run is there twice, the first counts."""
+    """Return the data of the page as plain values; of a run that occurs twice, the first counts."""
     ends = ends_of(frozen("small"))
     fpr = [0, *np.geomspace(1e-3, 0.1, 12), *np.linspace(0.15, 1, 18)]
     return {
@@ -118,7 +118,7 @@ def _problem(
 
 
 def _of_cards(name: str, cards: Sequence[Submission]) -> list[dict[str, Any]]:
-    """Return the rows of the cards' agents, marked "own"; if not private, with None as epsilons."""
+    """Return the rows of the cards' agents, marked "own"; non-private ones have epsilon None."""
     rows = []
     for card in cards:
         for run in card.runs:
@@ -151,7 +151,7 @@ def _row(run: AgentRun, certified: float) -> dict[str, Any]:
 
 
 def _ages_of(run: AgentRun) -> dict[str, Any]:
-    """Return epsilon at each of `_AGES` of a visit, as "ages"; empty if it does not grow with age.
+    """Return {"ages": epsilon at each of `_AGES` of a visit}; empty if it does not grow with age.
 
     Stored ledgers omit how a sum's noise is divided over its releases. So the epsilons are computed
     from the agent's newly made ledger, if that is equal to the stored one.
@@ -170,7 +170,7 @@ def _ages_of(run: AgentRun) -> dict[str, Any]:
 
 
 def provable(epsilon: float, runs: int) -> float:
-    """Return the mu (GDP) that an audit with `runs` runs proves for Gaussian noise of an epsilon.
+    """Return the mu (GDP) that an audit with `runs` runs proves if Gaussian noise has this epsilon.
 
     The threshold is the best one, counts equal their means, and the Clopper-Pearson bounds hold
     together with probability 1 - `FAILURE`.

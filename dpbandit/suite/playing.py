@@ -182,7 +182,7 @@ def write_submission(done: Submission, folder: Path) -> Submission:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise `InputError` if the folder has results that this folder's runs did not produce."""
+    """Raise `InputError` if the folder has results that are not those of its own runs."""
     foreign = f"{folder} to hold no results but its own: choose another folder (--out)."
     if any(is_there(folder / name) for name in (RUNS, FINDINGS)) and not is_there(
         folder / _SOURCES

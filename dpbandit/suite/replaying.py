@@ -31,8 +31,8 @@ def replays(one: Configuration, run: AgentRun | Outcome) -> bool:
 def holds(one: Configuration, run: AgentRun) -> bool:
     """Return True if the program reproduces a stored run up to its first logged round.
 
-    On the type of CPU that made the run no replica may differ. On another, rounding and so perhaps
-    actions differ: there the two mean regrets must not be `far_off`.
+    On the type of CPU that made the run no replica may differ. On another type, rounding and so
+    perhaps actions differ: there the two mean regrets must not be `far_off`.
     """
     here = _first_rounds(one, run)
     if here is None:

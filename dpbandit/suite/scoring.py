@@ -98,9 +98,9 @@ def _rows(
 
 
 def best_at(runs: Iterable[AgentRun], problem: SuiteProblem, epsilon: float) -> AgentRun | None:
-    """Return the run whose `counted` epsilon is the largest up to `epsilon`, or None.
+    """Return the run with the largest certified epsilon up to `epsilon`; None without such a run.
 
-    At infinity this is the first run if none has a finite `counted` epsilon, or else None.
+    For infinity it is the first run if no run has a finite certified epsilon, or else None.
     """
 
     def counted(run: AgentRun) -> float:

@@ -31,8 +31,8 @@ from dpbandit.suite.catalogue import problems, spec_of, suite, version
 from dpbandit.suite.freezing import Frozen
 from dpbandit.suite.playing import finalists, findings, findings_file, frozen, frozen_file
 
-CHOICE = "Choice and report"  # line of the table's head on runs of `freeze_suite`
-USERS = "Other numbers of users"  # line of the table's head on runs of `grow`
+CHOICE = "Choice and report"  # line of the table's header on runs of `freeze_suite`
+USERS = "Other numbers of users"  # line of the table's header on runs of `grow`
 _ZERO_SHARE = 1e-9
 """Regret of a fixed action, relative to that of uniform play, below which it counts as 0."""
 
@@ -40,8 +40,8 @@ _ZERO_SHARE = 1e-9
 def write_frozen(done: Frozen, folder: Path) -> list[Path]:
     """Write runs, the table of answers, and tests and audits into a folder; return the files.
 
-    Problems that are not in `done` keep their shipped runs and rows. All problems keep their
-    shipped rows at other horizons, see `dpbandit.suite.growing`.
+    Problems that are not in `done` keep their shipped runs and rows. All problems keep the
+    shipped rows that `dpbandit.suite.growing` made at horizons other than the suite's.
     """
     names = {run.setup.problem for run in done.reported}
     compared = [
@@ -60,14 +60,14 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
 
 
 def write_grown(rows: Sequence[Answer], folder: Path) -> list[Path]:
-    """Write the shipped table of answers with new rows at other horizons; return the file."""
+    """Write the shipped table of answers with new rows of `grow` in it; return the file."""
     names = {one.problem for one in rows}
     unchanged = [one for one in _shipped() if one.role != HORIZON or one.problem not in names]
     return [write_table([*unchanged, *rows], folder, USERS)]
 
 
 def write_table(rows: Iterable[Answer], folder: Path, measured: str) -> Path:
-    """Write the table of answers; its head names this program as the one that made `measured`."""
+    """Write the table of answers; its header states that this program measured part `measured`."""
     order = [*problems()]
     text = written(sorted(rows, key=lambda one: order.index(one.problem)), _head(measured))
     table = folder / answer_file().name
@@ -86,7 +86,7 @@ def _shipped() -> tuple[Answer, ...]:
 
 
 def _head(measured: str) -> str:
-    """Return the head of the table: seeds, and the versions and CPU of each measurement."""
+    """Return the header of the table: seeds, and the versions and CPU of each measurement."""
     made = provenance()
     libraries = ", ".join(f"{name} {made[name]}" for name in ("numpy", "scipy"))
     shipped = answer_file().read_text("utf-8") if answer_file().is_file() else ""

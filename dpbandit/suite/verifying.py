@@ -204,8 +204,8 @@ def _check_trust(agents: Sequence[str], trust: bool) -> None:
 def differing(run: AgentRun, played: AgentRun) -> Ints:
     """Return the replicas of a file's run that differ from those played here, at logged rounds.
 
-    Any bit counts if program and type of CPU are the same; on others a number has to differ by more
-    than 1e-9, relatively.
+    With the same program and type of CPU any different bit counts; otherwise a number has to differ
+    by more than 1e-9, relatively.
     """
     marks, rounding = len(run.marks), 0.0 if _same_machine(run) else REPLAY_TOLERANCE
     same = np.ones(len(run.replicas), dtype=bool)
@@ -217,7 +217,7 @@ def differing(run: AgentRun, played: AgentRun) -> Ints:
 
 
 def _differences_in_regret(run: AgentRun, played: AgentRun, others: Ints) -> Iterator[str]:
-    """Yield reasons to refuse a run: replicas that differ, or on other CPUs a mean far off."""
+    """Yield reasons to refuse a run: replicas that differ, or a mean far off on another CPU."""
     if _same_machine(run):
         for replica in others.tolist():
             yield f"Replica {replica} of {_where(run)} comes out otherwise here."
@@ -285,7 +285,7 @@ def _reported_failures(file: Path) -> set[tuple[str, str, float]]:
 
 
 def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
-    """Yield reasons to refuse a run: another certificate or source hash than the agent's here."""
+    """Yield reasons to refuse a run: certificate or source hash differs from the agent's here."""
     where, proof = f"{run.name} on {run.setup.problem}", certificate_of(one)
     ledger = run.certificate.ledger.on(one.problem().spec)
     ours, theirs = ledger_as_dict(proof.ledger), ledger_as_dict(ledger)
@@ -306,7 +306,7 @@ def _broken(agent: str, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _against_findings(file: Path, found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each agent whose tests or audit ended otherwise than the file says."""
+    """Yield a sentence for each agent whose tests or audit differ from the submission's."""
     every = read_submission(file.parent).findings
     for agent, findings in found.items():
         if _outcome(every.get(agent)) != _outcome(parse_json(json.dumps(findings))):
