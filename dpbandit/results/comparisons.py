@@ -56,7 +56,7 @@ def holm(p: Sequence[float]) -> Floats:
     """Adjust p-values for multiple tests by Holm's method (1979, Scand. J. Stat.).
 
     The probability that any true null hypothesis gets an adjusted value below 0.05 is at most 5 %,
-    if its p-value is valid. NaNs, for tests that were not made, stay NaN and do not count.
+    if p-values are valid. NaNs, for tests that were not made, stay NaN and do not count.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -95,7 +95,7 @@ def ratio_band(
     """Return the mean over rows of mean(values) / mean(over), and its bootstrap interval.
 
     Args:
-        values: (rows, R), R >= 2; a drawn replica enters with all its rows, and those of `over`.
+        values: (rows, R), R >= 2; a drawn replica enters with all its rows of `values` and `over`.
         over: denominators, (rows, R).
         level: confidence level of the interval, made as in `bootstrap_band`.
         resamples: number of bootstrap samples.
@@ -155,7 +155,7 @@ _DIFFERENCE_COLUMNS += ["difference", "low", "high", "p", "pairs"]  # before tho
 
 
 def _partner(runs: Sequence[AgentRun], run: AgentRun, baseline: str) -> AgentRun | None:
-    """Return the baseline's run on the problem of `run`, and at its (epsilon, delta) if several."""
+    """Return the baseline's run on the problem of `run`; of several, the run with equal target."""
     there = [other for other in runs if other.name == baseline and other.place == run.place]
     if len(there) > 1:
         there = [other for other in there if _target(other) == _target(run)]
@@ -181,7 +181,7 @@ class Needed(NamedTuple):
     """Smallest epsilon at which an agent's mean regret is at most a given bound."""
 
     epsilon: float
-    """certified epsilon; inf if no run meets the bound, the smallest one of all runs if all do"""
+    """certified epsilon; inf if no run meets the bound, the runs' smallest one if all meet it"""
     low: float
     """lower end of the bootstrap interval of `epsilon`"""
     high: float
@@ -235,7 +235,7 @@ def epsilon_for(
 
 
 def _first_below(epsilons: Floats, means: Floats, regret: float) -> Floats:
-    """Return the smallest epsilon, interpolated, at which means (epsilons, n) reach `regret`, (n,).
+    """Return the smallest epsilon (n,), interpolated, at which means (epsilons, n) are <= `regret`.
 
     >>> _first_below(np.array([1.0, 4.0]), np.array([[8.0, 1.0, 9.0], [2.0, 1.0, 9.0]]), 5.0)
     array([ 2.,  1., inf])

@@ -110,7 +110,7 @@ def words(figure: Figure) -> str:
 
 
 def style(look: int) -> tuple[Any, Any]:
-    """Return the colour and dashes with number `look`; after 10 colours repeat in other dashes."""
+    """Return colour and dashes of line number `look`; after 10, colours repeat in other dashes."""
     turn, place = divmod(look, 10)
     return COLOURS[place], DASHES[(place + turn) % len(DASHES)]
 
@@ -229,7 +229,7 @@ def rounds(
     dashes: Any,
     band: Band = student_band,
 ) -> None:
-    """Draw the mean of `values` (marks, R) at the rounds `marks`, with a 95 % band if R > 1."""
+    """Draw the mean of `values` (rounds, R) at the rounds `marks`, with a 95 % band if R > 1."""
     axes.plot(marks, values.mean(axis=1), color=color, ls=dashes, lw=2, label=name)
     if values.shape[1] > 1:
         axes.fill_between(marks, *band(values), color=color, alpha=0.2, lw=0)
@@ -330,7 +330,7 @@ class Curve(NamedTuple):
 
     label: str
     regret: Floats
-    """cumulative regret, (marks, replicas)"""
+    """cumulative regret at the logged rounds, (rounds, replicas)"""
     look: int | None = None
     """number of colour and dashes, see `style`; by default the rank by regret, worst first"""
 
@@ -378,10 +378,10 @@ def regret_curves(
 
     Args:
         path: file to write, .png, .svg or .pdf.
-        marks: logged rounds, (marks,).
+        marks: logged rounds, in increasing order.
         curves: one curve for each agent.
         title, unit: title of the figure, and unit of regret.
-        band: function from (marks, R) to lower and upper ends of the band; by default Student's.
+        band: function from regrets (rounds, R) to lower and upper ends; by default Student's band.
     """
     legend = 0.3 + 0.28 * line_count([curve.label for curve in curves])
     with panels(path, [""], size=(7.6, 4.8 + legend)) as (axes,):
@@ -401,7 +401,7 @@ def delta_curve(
     """Write a figure of the certified curve delta(epsilon), with the claim and certificate marked.
 
     `curve` labels the curve, with the kind of privacy unless it is ordinary DP. `ages` are pairs
-    (rounds since a visit, epsilon towards an observer up to then), drawn on axes of their own.
+    (rounds since a visit, epsilon towards an observer of these rounds), drawn on further axes.
     """
     most = 1.5 * max(certified, min(claim[0], 100.0)) if certified < inf else 3 * claim[0]
     epsilons = np.linspace(0, most, 200)
@@ -467,7 +467,7 @@ def tradeoff(
         path: file to write, .png, .svg or .pdf.
         allowed: false positive rates -> largest true positive rates that the certificate allows.
         proven: false positive rates -> lower bounds on true positive rates, from the audit.
-        point: (upper bound of the false positive rate, lower bound of the true positive rate).
+        point: the audit's (upper bound of false positive rate, lower bound of true positive rate).
         title: title of the figure.
         certified, measured: labels of the two curves.
     """
@@ -488,7 +488,7 @@ def tradeoff(
 
 
 _SMALLEST, _LARGEST = 1e-9, 1e9
-"""Range of certified epsilons with a point; a run below uses no data, one above has no privacy."""
+"""Range of certified epsilons drawn as points; runs below it use no data, runs above no privacy."""
 _OVERLAY_POINTS = 25
 """Number of points at which an `Overlay`'s curve is computed."""
 _EPSILON_SETTING = re.compile(r":epsilon=[^:]*")
@@ -525,7 +525,7 @@ def placed(run: AgentRun) -> bool:
 
 
 def fronts_of(runs: Iterable[AgentRun]) -> tuple[list[Front], list[tuple[str, Floats]]]:
-    """Split runs into a `Front` per agent that claims an epsilon, and (label, regret) of others.
+    """Split runs into a `Front` per agent that claims an epsilon, and other runs' (label, regret).
 
     Names that differ in epsilon alone, such as fade:epsilon=1 and fade:epsilon=3, form one line.
     A line's label includes restrictions of its runs' privacy, such as "last 9".

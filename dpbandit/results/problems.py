@@ -176,7 +176,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _brief(value: Any) -> str:
-    """Return an argument as text for a label; a hash replaces tables and more than 40 letters."""
+    """Return an argument as text for a label; a hash replaces tables and texts above 40 letters."""
     if isinstance(value, str):
         table = _TABLE_PATTERN.fullmatch(value)
         return f"table:{table[1][:_HASH_DIGITS]}" if table else value

@@ -140,7 +140,7 @@ _CHOICES = {
     "epsilon": lambda run: run.certificate.claimed_epsilon,
     "delta": lambda run: run.certificate.claimed_delta,
 }
-"""Arguments of `Results.where` except the problem, each with the function of a run's value."""
+"""Arguments of `Results.where` except the problem -> function that returns a run's value."""
 _SPENT_ROWS = 20
 """Number of rounds for which `Results.spent` has rows."""
 
@@ -232,7 +232,7 @@ class Results:
     def where(self, **choice: Any) -> "Results":
         """Select runs by problem, environment, horizon, seed, agent, epsilon or delta.
 
-        A problem is selected by its label in `summary()`, or its label in results without others.
+        A problem is selected by its label in `summary()`, or by its label in results on it alone.
 
         Raises:
             InputError: an unknown argument, no such run, or a label that several problems have.
@@ -296,7 +296,7 @@ class Results:
 
     @property
     def marks(self) -> Ints:
-        """Logged rounds, (marks,), if all runs are on one problem."""
+        """Logged rounds, in increasing order, if all runs are on one problem."""
         return self._one().marks
 
     @property
@@ -318,9 +318,10 @@ class Results:
     def warnings(self) -> tuple[str, ...]:
         """Warnings about runs that learned little by the middle or the end of their horizon.
 
-        A run of 1,000 rounds or more has one if its regret up to that round is above 0.9 times that
-        of random play, or above 0.2 times that and 1.5 times that of the best fixed action, on the
-        same users. A warning quotes the regrets and gives advice if measurements permit it.
+        A run of 1,000 rounds or more has one if its regret up to that round is above 0.9 times the
+        regret of random play, or above both 0.2 times the regret of random play and 1.5 times the
+        regret of the best fixed action, on the same users. A warning quotes the regrets, and gives
+        advice if measurements permit it.
         """
         return shortfalls(self.runs)
 
@@ -485,7 +486,7 @@ def _drawn(
     write: Callable[[Path], None],
     draw: Callable[["Axes"], None],
 ) -> "Path | Axes":
-    """Write a figure to `path`, or draw it on `ax`, by default on new axes; return either."""
+    """Write a figure to `path`, or draw it on `ax` (by default new axes); return path or axes."""
     if path is not None:
         if ax is not None:
             raise InputError("Expected a path or ax, got both: a file has axes of its own.")
@@ -502,7 +503,7 @@ def _drawn(
 
 
 def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
-    """Return the runs and replicas in a sweep's plan; warn of the number of runs not in it."""
+    """Return the runs and replicas in a sweep's plan; warn of the number of unplanned runs."""
     wanted = frozenset(plan.configurations)
     planned_runs = [run for run in runs if run.key in wanted]
     if len(planned_runs) < len(runs):
@@ -545,7 +546,7 @@ def _summary(run: AgentRun) -> dict[str, Any]:
 
 
 def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
-    """Write a figure of a certificate's curve delta(epsilon), the claim and epsilon by age."""
+    """Plot a certificate's curve delta(epsilon), its claim, and epsilon by rounds since a visit."""
     one_of("suffix of the plot", path.suffix, FORMATS)
     if proof.claimed_delta == 0 or isinf(proof.claimed_epsilon):
         raise InputError("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")

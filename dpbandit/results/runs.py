@@ -86,15 +86,15 @@ class AgentRun:
     """settings of the agent as plain values, see `describe`"""
     certificate: Certificate
     marks: Ints
-    """logged rounds, (marks,)"""
+    """logged rounds, in increasing order"""
     replicas: Ints
     """numbers of the replicas, (replicas,)"""
     regret: Floats
-    """cumulative regret at the marks, (marks, replicas)"""
+    """cumulative regret at the logged rounds, (rounds, replicas)"""
     reward: Floats
-    """cumulative reward at the marks, (marks, replicas)"""
+    """cumulative reward at the logged rounds, (rounds, replicas)"""
     switches: Ints
-    """number of rounds so far with another action than the round before, (marks, replicas)"""
+    """number of changes of action up to each logged round, (rounds, replicas)"""
     clipped: Floats
     """share of each replica's rounds with a context, datum or reward beyond the bounds of the spec,
     to which agents clip, (replicas,); NaN if a file has none. It is computed from raw data: it is

@@ -155,7 +155,7 @@ class _Facts:
     config: Mapping[str, Any]
     ledger: Mapping[str, Any]
     claim: tuple[float, float]
-    """claimed (epsilon, delta), or the ledger's if nothing is claimed"""
+    """claimed epsilon and delta, or those of the ledger if nothing is claimed"""
     shape: tuple[int, int]
     """numbers of logged rounds and of replicas"""
     seconds: float
@@ -314,7 +314,7 @@ def _facts(run: AgentRun) -> dict[str, Any]:
 
 
 def _plainly(value: Any) -> Any:
-    """Convert what JSON cannot hold, NumPy's numbers to Python's, other values to their `repr`."""
+    """Convert a value unknown to JSON: a NumPy number to Python's, any other to its `repr`."""
     return value.item() if isinstance(value, np.generic) else repr(value)
 
 
@@ -371,7 +371,7 @@ def _hash(table: "pa.Table", facts: str) -> str:
 
 
 FORMAT = 1
-"""Version of the format of a sweep's folder; sweep.json without a version has it."""
+"""Version of the format of a sweep's folder, also of a sweep.json that states no version."""
 
 
 def plan_file(folder: Path) -> Path:
@@ -428,7 +428,7 @@ def key_of(block: Path) -> str:
 
 
 def stored(folder: Path) -> list[Path]:
-    """Return the parquet files of a sweep's folder, or of one of `Results.save`."""
+    """Return the parquet files in a folder that a sweep or `Results.save` wrote."""
     if plan_file(folder).is_file():
         return block_files(folder)
     return list(folder.glob("*.parquet"))
@@ -476,8 +476,8 @@ class Planned(NamedTuple):
     def missing(self, begun: int, there: int) -> str:
         """Describe how many planned replicas and configurations are missing, "" if none is.
 
-        `begun` is the number of configurations with stored replicas, `there` that of all stored
-        replicas.
+        `begun` is the number of configurations with stored replicas, `there` the number of all
+        stored replicas.
         """
         wanted, lines = len(self.configurations), []
         if there < wanted * self.replicas:
@@ -556,7 +556,7 @@ def read_audit(file: Path) -> AuditFile:
 
 
 def audit_hash(key: str, document: Mapping[str, Any]) -> str:
-    """Return the hash of an audit's document and key, so that one cannot be taken for another."""
+    """Return the hash of an audit's document and key, so that no audit can be taken for another."""
     return run_key({**document, "key": key})
 
 
