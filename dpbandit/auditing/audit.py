@@ -126,7 +126,7 @@ _CLAIM_TOLERANCE = 1e-6
 class AuditReport:
     """Report of an audit: what `runs` runs on each of two neighbouring data sets prove.
 
-    `eps_lower` is a lower bound of epsilon at `delta`; `mu_lower` is one of mu, if GDP is claimed.
+    `eps_lower` and, if GDP is claimed, `mu_lower` are lower bounds of epsilon at `delta` and of mu.
     `eps_lower_gdp` is the epsilon that Gaussian noise with this mu has at `delta`. The agent's true
     trade-off curve passes at or above the point (`fpr`, `tpr`), bounds of the false and the true
     positive rate of the adversary's test; `above_curve` is True if the certificate's curve passes
@@ -239,7 +239,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
-    """Plot the certificate's trade-off curve, the measured point and the curves it rules out."""
+    """Plot the trade-off curves of the certificate and of `proven`, with the measured point."""
     one_of("suffix of the plot", path.suffix, SUFFIXES)
     if report.until_known:
         raise InputError(
@@ -266,16 +266,16 @@ def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
 
 
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
-"""Function from 0 or 1, for two neighbouring data sets, and one seed per run to the runs' views."""
+"""Function of 0 or 1 (two neighbouring data sets) and of seeds; returns a run's view per seed."""
 TwinSampler: TypeAlias = Callable[[Sequence[Seed]], tuple[Columns, Columns]]
-"""Function that plays a run on both data sets for each seed, and returns the views of either."""
+"""Function that plays a run on both data sets for each seed, and returns both views."""
 
 _CHUNK_RUNS = 500
 """Number of runs played together; their views are discarded once they are scored."""
 _DEFAULT_HORIZON = 40
 """Number of rounds if an environment, not a spec, is audited and `horizon` is not given."""
 _MAX_PILOT_RUNS = 160
-"""Largest number of runs on each stream that choose the pair of streams; at most `runs` / 10."""
+"""Largest number of pilot runs on each stream, which choose the pair; at most `runs` / 10."""
 _MAX_TRAINING_RUNS = 5000  # largest number of runs that train scores; at most `runs` / 4
 _STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}  # used in seeds
 
@@ -298,10 +298,10 @@ def audit(
 
     The audit plays the agent on two neighbouring streams, which differ in one user, and tests how
     well an adversary can tell the runs apart. A pilot with its own seeds chooses the two streams. A
-    quarter of the runs (at most 5,000) trains scores, high on the second stream; the rest of the
-    first half chooses a score, a threshold and a direction; the other half is used once, for the
-    result. Both streams are played with the same seeds, and no seed serves two of these purposes.
-    The adversary does not see the differing user's own action.
+    quarter of the runs (at most 5,000) trains scores to be high on the second stream; the rest of
+    the first half chooses a score, a threshold and a direction; the other half is used once, for
+    the result. Both streams are played with the same seeds, and no seed serves two of these
+    purposes. The adversary does not see the differing user's own action.
 
     Args:
         config: an agent's config, or its id with settings. An agent without privacy can be audited,
@@ -318,7 +318,7 @@ def audit(
             of audits that are read together.
         jobs: number of processes.
         until_known: bet on pairs of runs, one after the other, and stop when the certificate is
-            refuted, after `runs` of them at the latest; see `dpbandit.auditing.sequential`. The
+            refuted, after `runs` pairs at the latest; see `dpbandit.auditing.sequential`. The
             report is valid whenever the audit stops, but has no point (FPR, TPR).
         progress: show a progress bar after two seconds.
 
@@ -463,7 +463,7 @@ def _judge_runs(
     chunk: int = _CHUNK_RUNS,
     scores: Mapping[str, Scorer] | None = None,
 ) -> Finding:
-    """Learn scores, choose a threshold and evaluate a claim with it, each on other runs."""
+    """Learn scores, choose a threshold and evaluate a claim, each step on runs of its own."""
     whole("runs", runs, 400, MOST_RUNS)
     training = 0 if scores else min(runs // 4, _MAX_TRAINING_RUNS)
     first = runs // 4 if scores else runs // 2
@@ -534,7 +534,7 @@ def _best_pair(
     seed: int,
     advance: Callable[[int], None],
 ) -> tuple[Pair, Ends]:
-    """Return the pair of streams that learned scores separate best, and its `public_ends`."""
+    """Return the pair of streams separated best by learned scores, and its `public_ends`."""
     found = []
     for pair in candidates:
         ends = public_ends(config, spec, pair, seed) if view == "released" else []

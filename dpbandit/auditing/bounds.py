@@ -96,7 +96,7 @@ class Finding:
 
     `eps_lower` and `mu_lower` (None without a claim of GDP) are the largest lower bounds of epsilon
     and mu that an evaluated threshold proves. (`fpr`, `tpr`), bounds of the false and true positive
-    rate, is the evaluated point furthest above the claim's curve or, if none is above, nearest.
+    rate, is the evaluated point furthest above the claim's curve or, if all lie below, nearest it.
     """
 
     eps_lower: float
@@ -135,10 +135,10 @@ def judge(
 ) -> Finding:
     """Choose score, threshold and direction on one half of the runs, evaluate once on the other.
 
-    Two criteria, epsilon at delta and the excess over the trade-off curve (mu if GDP is claimed),
-    choose one test each, for a pure claim the same one. `failure` is divided by the number of
-    different tests before the other half is looked at, and by two for the bounds of the false
-    positive rate (FPR) and the true positive rate (TPR) of a test.
+    Each of two criteria, epsilon at delta and the excess over the trade-off curve (mu if GDP is
+    claimed), chooses one test; for a pure claim they choose the same test. `failure` is divided by
+    the number of different tests before the other half is looked at, and by two for the bounds of
+    the false positive rate (FPR) and the true positive rate (TPR) of a test.
 
     Args:
         selection: name of a score -> its values in runs on the neighbouring data sets A and B.
@@ -191,7 +191,7 @@ def _choices(a: Floats, b: Floats, failure: float) -> list[tuple[float, bool, fl
 def _rates(
     a: Floats, b: Floats, cuts: Floats, forward: bool, failure: float
 ) -> tuple[Floats, Floats]:
-    """Return lower bounds of TPR, upper of FPR if scores >= cut are called B (or < cut, A)."""
+    """Return lower bounds of TPR and upper bounds of FPR, of the test at each cut."""
     below_a, below_b = (np.searchsorted(np.sort(s), cuts) for s in (a, b))
     hits, false = (len(b) - below_b, len(a) - below_a) if forward else (below_a, below_b)
     n_hits, n_false = (len(b), len(a)) if forward else (len(a), len(b))
@@ -207,7 +207,7 @@ def _epsilons(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
 
 
 def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
-    """Return the mu that points (FPR, TPR) prove or, without GDP, epsilon above the claimed one."""
+    """Return the mu proven by each (FPR, TPR); without GDP, proven epsilon - claimed epsilon."""
     if claim.mu is not None:
         return np.asarray(ndtri(tpr) - ndtri(fpr))
     each = [
@@ -219,7 +219,7 @@ def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
 
 
 def epsilon_of_mu(mu_lower: float | None, delta: float) -> float | None:
-    """Convert a lower bound of mu to one of epsilon at delta; None without mu or at delta 0."""
+    """Convert a lower bound of mu to a bound of epsilon at delta; None without mu or at delta 0."""
     return None if mu_lower is None or delta == 0 else curves.epsilon_of(mu_lower, delta)
 
 
@@ -231,7 +231,7 @@ _CURVE_TOLERANCE = 1e-12
 _NOISE_REACH = 40.0
 """Multiple of the noise scale at which integrals end; the probability beyond is < 1e-17."""
 _MAX_SCORE_GAP = 800.0
-"""Largest distance of a score to the best, in noise scales; beyond, its probability underflows."""
+"""Largest distance of a score to the best score, in noise scales; beyond it, exp underflows."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)  # of Gauss-Legendre quadrature on [-1, 1]
 
 
@@ -252,9 +252,9 @@ class ExactFinding:
 def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
     """Compare two exact output distributions with a claim.
 
-    By Neyman and Pearson (1933) the best attacks call the k releases of largest q / p B, each k
-    gives a corner of the curve; the reverse attacks call all others A. A claim's curve is concave,
-    so the claim holds everywhere if it holds at the corners.
+    By Neyman and Pearson (1933) the best attacks say "B" at the k releases of largest q / p, and
+    each k gives a corner of the curve; reverse attacks say "A" at all others. A claim's curve is
+    concave, so the claim holds everywhere if it holds at the corners.
 
     Args:
         p: probability of every release on data set A, (n,).
@@ -283,7 +283,7 @@ def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
 
 
 def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
-    """Return the smallest delta at `epsilon` for two laws on the same releases, either direction.
+    """Return the smallest delta that holds at `epsilon` for laws p and q, in both directions.
 
     >>> exact_delta(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 0.0)
     0.5
@@ -293,7 +293,7 @@ def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
 
 
 def exact_epsilon(p: Floats, q: Floats, delta: float = 0.0) -> float:
-    """Return the smallest epsilon with `exact_delta` <= delta, to 1e-9; infinity if none has."""
+    """Return the smallest epsilon at which `exact_delta` is <= delta, to 1e-9, or infinity."""
     either = (p > 0) | (q > 0)
     with np.errstate(divide="ignore"):
         ratios = np.abs(np.log(p[either]) - np.log(q[either]))
@@ -332,8 +332,9 @@ def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Fl
 
     Gumbel noise gives softmax(scores / scale), the exponential mechanism. With noise of density f
     and distribution function F, candidate i wins with probability int f(x - u_i) prod_{j != i}
-    F(x - u_j) dx, u = scores / scale, by Gauss-Legendre on pieces without kinks. The scale is 2 x
-    sensitivity / epsilon in `ExponentialMechanism` and `ReportNoisyMax`; at 0 the first best wins.
+    F(x - u_j) dx, where u = scores / scale; Gauss-Legendre integrates on pieces without kinks.
+    The scale is 2 x sensitivity / epsilon in `ExponentialMechanism` and `ReportNoisyMax`; without
+    noise (`scale` 0) the first of the largest scores wins.
 
     >>> choice(np.array([1.0, 0.0]), 1.0).round(4).tolist()
     [0.7311, 0.2689]

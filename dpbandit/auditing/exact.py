@@ -7,8 +7,8 @@ Mechanisms that draw by losses are scored by each release's log-ratio, given ear
     SegmentAboveThreshold            whether the segment ends     an integral over threshold noise
     RedrawBit                        whether to draw anew         `RedrawBit.keeps`
 
-An adversary knows all losses but the differing user's, so total losses on the other data set are
-those on this one plus the difference of her losses. All noisy maxima are scored by Gumbel's law.
+An adversary knows all losses but the differing user's, so total losses on B are the total
+losses on A plus her loss on B minus her loss on A. All noisy maxima are scored by Gumbel's law.
 
 Scores of other releases are log-likelihood ratios of data set B to its neighbour A::
 
@@ -19,8 +19,8 @@ Scores of other releases are log-likelihood ratios of data set B to its neighbou
     choices by Gumbel noise, given all scores      sum of log softmax_B - log softmax_A
 
 No score tells A and B apart better (Neyman and Pearson 1933), and no runs are spent on training.
-The laws are the claimed ones. If the mechanism has others, the score has less power, and findings
-remain valid. So the ratio of a mechanism with a suspected fault may be a score, too.
+The laws are the claimed ones. If the mechanism has other laws, the score has less power, and
+findings remain valid. So the ratio of a mechanism with a suspected fault may be a score, too.
 
 `audit_rehearsed` fixes score, threshold and direction before the audited mechanism is run at all:
 `rehearsal` samples a mechanism with a suspected fault, in as many runs as one likes, and every run
@@ -59,7 +59,7 @@ from dpbandit.privacy.sparse_vector import RedrawBit
 _MAX_LOG_RATIO = 700.0
 """Log-ratio of a release that is impossible on one of two neighbouring data sets."""
 _MAX_CANDIDATES = 256
-"""Largest number of candidates whose draws get an exact score; nets of points have thousands."""
+"""Largest number of candidates for exact scores of draws; nets of points have thousands."""
 _MIN_PROBABILITY = 1e-300  # floor on integrals, so that their logarithms are finite
 # ends of the pieces of Gauss-Legendre integration, in units of the noise scale
 _PIECE_ENDS = np.concatenate([np.arange(-8.0, 8.5, 0.5), [16.0, 40.0]])
@@ -174,7 +174,9 @@ class Bits:
 
 
 def log_order(scores: Floats, chosen: Ints) -> Floats:
-    """Return log P (R,) that scores + Gumbel noise rank `chosen` (R, k) first; -1 is no candidate.
+    """Return the log-probability (R,) of the order `chosen` (R, k) of the k largest noisy scores.
+
+    The noise is Gumbel noise; -1 in `chosen` is no candidate.
 
     >>> log_order(np.log([[1.0, 2.0, 3.0]]), np.array([[2, 0]])).round(6) == np.log(1 / 6).round(6)
     array([ True])
@@ -285,7 +287,7 @@ def first_above(
     query_scale: float,
     noise: TestNoise = "laplace",
 ) -> Floats:
-    """Return the law (n + 1,) of a sparse vector's first test that fires; the last is for none.
+    """Return the law (n + 1,) of the first sparse-vector test that fires; entry n is for none.
 
     Given the threshold noise r, of density p, tests are independent: test k fires first with
     probability int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, where z_i = threshold_i + r - query_i
@@ -336,7 +338,7 @@ def audit_rehearsed(
 
     Args:
         sample: function that runs the mechanism, see `auditing.Sampler`.
-        rehearsal: the same with the suspected fault; its runs share no seed with `sample`.
+        rehearsal: function that runs the mechanism with the suspected fault, on seeds of its own.
         claim: the claim to be tested.
         scores: known scores, such as the ratios of this module.
         runs: number of runs of `sample` on each data set, all evaluated, >= 400.

@@ -1,4 +1,4 @@
-"""Exact log-ratios of private hard thresholding, for audits: of its picks, and of their values.
+"""Exact log-ratios of the picks, and of the values, of private hard thresholding, for audits.
 
 The privacy proof counts every iterate as released, so an auditor may look at all of them, though an
 agent receives the last one only. Given the previous iterate and the data of all other users, the
@@ -79,9 +79,9 @@ def _epsilon_of_last_pick(spend: Spend) -> float:
 
 
 def log_chosen(scores: Floats, chosen: Any) -> Floats:
-    """Return log P that scores + Gumbel noise rank the `chosen` (..., D) first, in any order.
+    """Return the log-probability that noisy scores are largest at the `chosen` (..., D).
 
-    All rows have the same number of chosen entries.
+    The noise is Gumbel noise. All rows have the same number of chosen entries.
 
     >>> scores, chosen = np.log([1.0, 2.0, 3.0]), np.array([True, False, False])
     >>> np.exp(log_chosen(scores, chosen)).round(6).item()

@@ -10,7 +10,7 @@ from dpbandit.specs.lists import Catalogue, ListSpec
 
 
 class Readers(ContextUsers):
-    """Users of list problems, each with a context and the positions she clicks for any items."""
+    """Users of list problems, each with a context and the positions she clicks on every list."""
 
     _spec: ListSpec
 

@@ -11,9 +11,9 @@ supermartingale if the claim is true, however lambda and phi depend on earlier p
 probability that W ever reaches 1 / failure is at most `failure` (Ville 1939; Shafer, JRSS A 2021;
 Waudby-Smith and Ramdas, JRSS B 2024), and an audit may look after every pair and stop at any time.
 
-A curve delta(epsilon), also the curve of GDP, is many claims at once; every bet is against the one
-against which bets would have won most in the past. Wealth is divided equally between scores, anew
-for each block of pairs.
+A curve delta(epsilon), also the curve of GDP, is many claims at once; every bet is against the pair
+(epsilon, delta) against which bets would have won most in the past. Wealth is divided equally
+between scores, anew for each block of pairs.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ _CUT_QUANTILES = np.linspace(0.02, 0.98, 33)  # levels of quantiles of scores tr
 _STAKES: Floats = np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5])
 """Candidate shares of wealth to bet, in units of the largest allowed, 1 / (e^epsilon + delta)."""
 _STAKE_DISCOUNT = 0.7
-"""Factor on the stake that would have won most in the past, as the best of many looks too good."""
+"""Factor on the stake that would have won most so far, as the best of many looks too good."""
 _TESTED_LEVELS = np.linspace(0.05, 2.0, 40)
 """Lower bounds of epsilon and of mu that are tested, in units of the claimed epsilon and mu."""
 _MAX_EPSILON = 30.0  # no feasible number of runs refutes a larger epsilon
@@ -49,7 +49,7 @@ _MAX_LEARNING_PAIRS = 10_000
 
 
 class Bet(NamedTuple):
-    """Bet that runs on B score at least `cut` in the next block; backward, runs on A below it."""
+    """Bet that runs on B score >= `cut` in the next block; backward, that runs on A score less."""
 
     score: str
     cut: float
@@ -84,7 +84,7 @@ class Wealth:
         return bool(self.max_log >= self._refuting_log)
 
     def play(self, past: Scores, block: Scores) -> int:
-        """Bet on a block by the past; return the number of pairs until a refutation, or of all."""
+        """Bet on a block, given `past`; return the number of pairs until a refutation, or all."""
         bets = [self._best(name, *past[name]) for name in past] if self.points else []
         gains = [np.cumsum(np.log(bet.gains(block))) for bet in bets if bet is not None]
         n = len(next(iter(block.values()))[0])
@@ -97,7 +97,7 @@ class Wealth:
         return int(reached[0]) + 1 if len(reached) else n
 
     def _best(self, name: str, a: Floats, b: Floats) -> Bet | None:
-        """Return the bet on a score that would have won most in the past; None if none would."""
+        """Return the bet on a score that would have won most so far, None if no bet would have."""
         cuts = np.unique(np.quantile(np.concatenate([a, b]), _CUT_QUANTILES, method="nearest"))
         above_a, above_b = (values[:, None] >= cuts for values in (a, b))
         outcomes = _outcomes(above_a, above_b)
@@ -119,7 +119,7 @@ class Wealth:
 
 
 def _outcomes(a: Bools, b: Bools) -> dict[tuple[bool, bool], Floats]:
-    """Return for each (A above, B above) the share of pairs at each cut, 0.5 added to counts."""
+    """Map (A's score >= cut, B's score >= cut) to the share of pairs; 0.5 is added to counts."""
     n, above_ab = len(a), (a & b).sum(axis=0)
     above_a, above_b = a.sum(axis=0), b.sum(axis=0)
     counts = {
@@ -142,7 +142,8 @@ class Evidence:
     """Wealth of bets against the claim and, for lower bounds, against levels of epsilon and of mu.
 
     A lower bound is the largest level up to which every level is refuted. It is wrong only if the
-    smallest level at or above the true value was refuted, with probability at most its `failure`.
+    smallest level at or above the true value was refuted, which has probability at most the
+    `failure` of its `Wealth`.
 
     Args:
         claim: the claim to be tested.
@@ -160,7 +161,7 @@ class Evidence:
         self._mus = {mu: Wealth(gaussian_points(mu), share) for mu in mus}
 
     def play(self, past: Scores, block: Scores) -> int:
-        """Play all bets on a block; return the number of pairs until a refutation, or of all."""
+        """Play all bets on a block; return the number of pairs played against the claim."""
         for levels in (self._epsilons, self._mus):
             for wealth in levels.values():
                 if not wealth.refuted:
@@ -168,7 +169,7 @@ class Evidence:
         return self.claim.play(past, block)
 
     def finding(self, failure: float) -> Finding:
-        """Return the finding of all blocks played, wrong with probability at most `failure`."""
+        """Return the finding from all blocks; it is wrong with probability at most `failure`."""
         eps_lower, mu_lower = _refuted(self._epsilons), _refuted(self._mus)
         return Finding(
             eps_lower=eps_lower,

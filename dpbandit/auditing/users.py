@@ -125,7 +125,7 @@ class Users(Protocol):
 
 
 def full_information(users: Sequence[User], delay: int) -> World:
-    """Make a stream with full information, whose contexts are data revealed last, 0 at first."""
+    """Make a stream with full information; a context is the datum revealed last, 0 at first."""
     data = np.array([user.context for user in users])
     context, observed = np.zeros_like(data), max(0, len(data) - 1 - delay)
     context[len(data) - observed :] = data[:observed]
@@ -146,7 +146,7 @@ def contexts_of(worlds: Sequence[World], t: int, runs: int) -> Floats:
 
 
 def answers_of(worlds: Sequence[World], t: int, action: AnyArray) -> Floats:
-    """Return the users' answers to the actions (worlds x runs, ...) of round t, sorted too."""
+    """Return the answers to the actions (worlds x runs, ...) of round t, sorted by streams."""
     parts = np.split(action, len(worlds))
     return np.concatenate(
         [world.answers[t](part) for world, part in zip(worlds, parts, strict=True)]
@@ -173,7 +173,7 @@ def random_round(horizon: int, rng: np.random.Generator) -> int:
 
 
 BACKGROUND_SCALE = 1e-6
-"""Norm of contexts of background users, too short to change a sum, in units of the bound."""
+"""Norm of background users' contexts, in units of the bound; too short to change a sum."""
 _OUT_OF_BOUNDS_FACTOR = 10.0
 """Size, in units of the public bound, of the data of a user who breaks the bound."""
 
@@ -248,7 +248,7 @@ class ContextUsers:
         return Pair(note, t, *worlds)
 
     def _at_the_bound(self, direction: Floats) -> Floats:
-        """Return the longest allowed context along `direction`, of `context_shape`, rows equal."""
+        """Return the longest allowed context along `direction`, repeated in all rows."""
         size = float(np.linalg.norm(direction, ord=self._spec.context_order))
         x = self._spec.context_bound * direction / size
         return np.broadcast_to(x, self._spec.context_shape).copy()
@@ -444,7 +444,7 @@ class DataUsers:
 
 
 def users_of(spec: Spec) -> Users:
-    """Return the source of users for a spec, which an optional module may define."""
+    """Return the source of users for a spec; load the optional modules that may define one."""
     open_shelves("auditing")
     return users_by_spec(spec)
 

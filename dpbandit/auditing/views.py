@@ -47,7 +47,7 @@ from dpbandit.running.episode import Episode
 from dpbandit.specs import AgentConfig, Spec, Step, made_agent
 
 _MAX_WEIGHTED_COLUMNS = 64
-"""Largest number of columns in one score; a tenth of the training runs if that is less."""
+"""Largest number of columns in one score; at most a tenth of the number of training runs."""
 _COVARIANCE_RIDGE = 1e-6  # added to the diagonal of the covariance of columns of variance 1
 _RELATIVE_ROUNDING = 1e-12  # floor on a column's standard deviation, as a share of its maximum
 
@@ -111,7 +111,7 @@ class Score:
 
 
 def learned_scores(a: Columns, b: Columns) -> dict[str, Score]:
-    """Learn a score for each family of columns, and "all" for all, from runs on streams A and B."""
+    """Learn a score for each family of columns, and a score "all", from runs on streams A and B."""
     families = list(dict.fromkeys(a.family))
     wanted = {name: [name] for name in families}
     if len(families) > 1:
@@ -171,7 +171,7 @@ class SumEnds(NamedTuple):
 
 
 Ends: TypeAlias = list[SumEnds | None]
-"""The differing user's `SumEnds` for each mechanism, by first use; None if it releases no sum."""
+"""The differing user's `SumEnds` for each mechanism, in order of first use; None without sums."""
 
 _END_RUNS = 64
 """Number of runs on each stream over which `public_ends` averages, with seeds of their own."""
@@ -244,12 +244,12 @@ def columns_of(
 
 
 def _sum_scores(witness: Witness, ends: Ends | None) -> list[Part]:
-    """Score each release v of a sum, less other users' contributions, by its log-ratio.
+    """Subtract others' contributions from each released sum; score the rest v by its log-ratio.
 
-    With a and b the differing user's contributions on streams A and B, the mean ones of `ends` or,
-    if it is None, those of each run, the log-ratio is up to a factor <v - (a + b) / 2, b - a> for
-    Gaussian noise (family "sums"), and on the nodes of a tree `|v - a| - |v - b|`, with the l_1
-    norm for Laplace and the l_2 norm for K-norm noise.
+    Let a and b be the differing user's contributions on streams A and B: the means in `ends` or, if
+    `ends` is None, those in each run. Up to a factor, the score is <v - (a + b) / 2, b - a> for
+    Gaussian noise (family "sums"). For nodes of a tree it is `|v - a| - |v - b|`, with the l_1 norm
+    for Laplace noise and the l_2 norm for K-norm noise.
     """
     found = []
     for place, known in enumerate(witness.sums):
@@ -279,7 +279,7 @@ def _sum_scores(witness: Witness, ends: Ends | None) -> list[Part]:
 
 
 def _ends_in_worlds(contribution: Floats, end: Floats | None) -> tuple[Floats, Floats]:
-    """Return the differing user's contributions on A and B, `end` or a run's and its twin's."""
+    """Return the differing user's contributions on A and on B: `end`, or a run's and its twin's."""
     if end is not None:
         return end[:1], end[1:]
     one, two = np.split(contribution, 2)
@@ -307,7 +307,7 @@ def _of_action(spec: Spec, action: Any, action_of_her: Any) -> list[Part]:
 def _beside(action_of_her: Any, experts: int, part: Part) -> Part:
     """Combine a categorical column and the expert that the differing user followed.
 
-    A later choice shows more or less, depending on the loss of this expert.
+    The loss of this expert decides how much a later choice reveals of her.
     """
     if not part.categorical:
         return part

@@ -40,7 +40,7 @@ class Listener(Protocol):
         ...
 
     def ratios(self) -> Floats | None:
-        """Return log-ratios (2 R, p) of releases, other stream to own; None before her round."""
+        """Return log-ratios (2 R, p), other stream to own; None before the differing round."""
         ...
 
 
