@@ -1,10 +1,11 @@
 """Table of the cost of privacy measured on the suite, from which recommendations are made.
 
 `dpbandit suite freeze` writes `answers.csv`. README, the page of the suite, the catalogue,
-`dpbandit agents`, `recommend` and `frontier` read it; no other source names a best agent. A row's
-role is "candidate" if its agent was one of those from which the best was chosen for a problem at an
-epsilon (infinity: without privacy), "chosen" if it is the best, measured again on new users, "zero"
-if it learns nothing, on the same users, "horizon" if it is the best with another number of users.
+`dpbandit agents`, `recommend` and `frontier` read it; no other source names a best agent. The
+role of a row is "candidate" for each agent among which the best was chosen for a problem at an
+epsilon (infinity: without privacy). It is "chosen" for the best agent, measured again on new users,
+"zero" for an agent that learns nothing, played on these new users, and "horizon" for the best agent
+with a number of users other than the problem's own.
 """
 
 import csv
@@ -21,7 +22,7 @@ from dpbandit.lazy import catalogue
 T = TypeVar("T")  # class of the entries of a catalogue
 CHOSEN, ZERO, CANDIDATE, HORIZON = "chosen", "zero", "candidate", "horizon"
 TRUST = "trust"
-"""Kind of problems whose privacy does not rely on a trusted central server."""
+"""Value of `Answer.kind` for problems whose privacy does not rely on a trusted central server."""
 
 
 class Answer(NamedTuple):
@@ -106,8 +107,8 @@ def same_problem(
 ) -> str | None:
     """Return the name of the suite's problem with these arguments, else None.
 
-    Of several problems it is that with the nearest horizon. Problems of kind `TRUST` are left out,
-    as they are other problems with another kind of privacy.
+    If several have these arguments, the problem with the nearest horizon is returned. Problems of
+    kind `TRUST` are left out, as they are other problems with another kind of privacy.
 
     Args:
         environment, arguments, horizon: environment of the problem, its arguments and horizon.
@@ -135,7 +136,7 @@ def ranked(kind: str, epsilon: float) -> list[str]:
     """Sort the agents measured on a kind of problem by the geometric mean of costs, best first.
 
     The cost on a problem is `Answer.times`. Agents that were measured on more problems come first.
-    Without privacy, means of private agents are multiplied by `WITHOUT_PRIVACY_FACTOR`.
+    At epsilon infinity, private agents' means are multiplied by `WITHOUT_PRIVACY_FACTOR`.
     """
     times: dict[str, dict[str, float]] = {}
     for one in answers():
@@ -151,7 +152,7 @@ def ranked(kind: str, epsilon: float) -> list[str]:
 
 
 WITHOUT_PRIVACY_FACTOR = 1.05
-"""Factor on the cost of private agents at epsilon infinity, so that others win if nearly equal."""
+"""Factor on the cost of private agents at epsilon infinity, so that other agents win near ties."""
 _LEAST_TIMES = 1e-3
 """Smallest ratio of regrets in a geometric mean, which a regret near 0 would dominate."""
 

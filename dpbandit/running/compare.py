@@ -118,9 +118,9 @@ def play_any(
     advance: Callable[[int], None] = lambda rounds: None,
     answer_from: Ints | None = None,
 ) -> Log:
-    """Play any agent; for an oracle, first find the best action in a run of Uniform on its users.
+    """Play any agent; for an oracle, first find the best action by a run of Uniform on these users.
 
-    The action is the best one up to the last round of `answer_from`, by default of `marks`.
+    This action is the best one up to the last of the rounds `answer_from`, by default `marks`.
     """
     if isinstance(config, Hindsight):
         from dpbandit.agents import Uniform
@@ -328,7 +328,7 @@ def _block_logs(
     bar: Progress | Note,
     on_mark: Callable[[Mark], None] | None = None,
 ) -> LogsByAgent:
-    """Play all agents on a block of replicas; oracles last, as they need the logs of others.
+    """Play all agents on a block of replicas; oracles last, as they need the other agents' logs.
 
     Agents with large matrices play fewer replicas at a time.
     """
@@ -477,8 +477,8 @@ def as_run(
 ) -> AgentRun:
     """Join an agent's logs of consecutive replicas, the first one numbered `first`, to a run.
 
-    `marks` are the logged rounds; by default `log_marks`, or its last one. Raises `InputError` if
-    an agent that played has another ledger than the certificate.
+    `marks` are the logged rounds; by default the last ones of `log_marks`.
+    Raises `InputError` if the ledger of an agent that played differs from the certificate's ledger.
     """
     for log in logs:
         check_played(name, proof, log.ledger, len(log.clipped))

@@ -19,11 +19,11 @@ from dpbandit.running.resolve import resolve_agent, resolve_spec
 from dpbandit.specs import Spec
 
 _AT_THE_CLAIM = 0.9
-"""Ratio of certified to claimed epsilon from which, up to 1, sentences quote the claimed one."""
+"""Smallest ratio of certified to claimed epsilon at which sentences quote the claimed epsilon."""
 _ZERO_REGRET_SHARE = 1e-9
 """Share of the largest mean regret below which a regret counts as 0."""
 _NO_COST = 1.1
-"""Upper end below which a cost ratio's interval that includes 1 means no cost of privacy."""
+"""If a cost ratio's interval includes 1 and ends below this number, no cost of privacy is found."""
 
 
 def cost_of_privacy(results: Results) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class _Cost(NamedTuple):
 
 
 def _costs(runs: Sequence[AgentRun]) -> list[_Cost]:
-    """Return the costs of the best private runs by (epsilon, delta, restriction), sorted by it."""
+    """Return the best private run's cost at each (epsilon, delta, restriction), sorted by these."""
     private = [run for run in runs if 0 < run.certificate.epsilon < inf]
     certified = [run for run in private if run.config.get("calibration") != "paper"]
     groups: dict[tuple[float, float, str], list[AgentRun]] = {}
@@ -92,7 +92,7 @@ def _costs(runs: Sequence[AgentRun]) -> list[_Cost]:
 
 
 def _epsilon(run: AgentRun) -> float:
-    """Return the certified epsilon to 3 digits, or the claimed one if at most 11 % larger."""
+    """Return the certified epsilon to 3 digits, or the claimed one if it is at most 11 % larger."""
     certified, claimed = run.certificate.epsilon, run.certificate.claimed_epsilon
     near = _AT_THE_CLAIM * claimed <= certified <= claimed
     return claimed if near else float(f"{certified:.2e}")
@@ -135,7 +135,7 @@ def _best_public(runs: Sequence[AgentRun]) -> AgentRun | None:
 
 
 def _fixed(runs: Sequence[AgentRun]) -> AgentRun | None:
-    """Return the run of BestFixed; None if its regret is 0, as it is if regret refers to it."""
+    """Return BestFixed's run; None if its regret is 0, as where regret is measured against it."""
     found = next((run for run in runs if run.config["agent"] == "BestFixed"), None)
     least = _ZERO_REGRET_SHARE * max(map(_mean, runs), default=0.0)
     return found if found is not None and _mean(found) > least else None

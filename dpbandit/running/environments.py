@@ -115,8 +115,8 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
     "dpbandit/" and "-v0" are optional in ids.
 
     Raises:
-        InputError: the id is unknown, its module cannot be imported, it is a registered environment
-            of others, or the object is not callable.
+        InputError: the id is unknown, its module cannot be imported, another package registered the
+        environment, or the object is not callable.
     """
     if not isinstance(env, str):
         if not callable(env):

@@ -319,7 +319,7 @@ class Episode:
         return Served(first, len(context), context, action, step, True)
 
     def _act_in_block(self, context: Floats, mask: Bools | None) -> AnyArray:
-        """Return a block's actions (n, R); raise `BlockError` if a random row differs alone."""
+        """Return a block's actions (n, R); raise `BlockError` if a row's differ when replayed."""
         row = int(self._rows.integers(len(context)))
         with drawn_in(len(context)) as draws:
             action = acted(self.agent, context, mask)

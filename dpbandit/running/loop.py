@@ -86,7 +86,7 @@ def play(
         horizon: number of rounds, unless `env` is a problem; by default its own, or 10,000.
         env_kwargs: further arguments of an environment, unless `env` is a problem.
         marks: increasing rounds that are logged; by default those of `compare`.
-        advance: function that is called at every mark with the number of rounds since the last.
+        advance: function called at every mark with the number of rounds since the mark before it.
         on_mark: function that is called with a `Mark` at every mark.
         blocks: play rounds of one policy together where agent and problem allow it, which is
             faster; results are equal (`dpbandit.running.episode`) or have the same distribution

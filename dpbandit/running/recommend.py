@@ -27,11 +27,11 @@ def recommend(
     """Return the agent to start with, in the form that `compare` takes.
 
     For a problem of the suite it is the agent chosen there at the nearest epsilon (0.1, 1, 10), or
-    without privacy at infinity. For another problem it is, of the agents that can play it, the one
-    with the smallest ratio of regret to that of the best agent without privacy, as the geometric
-    mean over the suite's problems of that kind; only public facts are used. If FADE is best, it is
-    `fade`, which chooses its model by the problem. It is "uniform" if no private agent can play, or
-    if the environment reveals users to others (`Spec.carries`, such as "sold out").
+    without privacy at infinity. For another problem, agents that can play it are compared by their
+    regret divided by that of the best agent without privacy: the smallest geometric mean over the
+    suite's problems of that kind wins, and only public facts are used. If FADE is best, the result
+    is `fade`, which chooses its model by the problem. It is "uniform" if no private agent can play,
+    or if the environment reveals users to others (`Spec.carries`, such as "sold out").
 
     Args:
         env: a spec, or a problem in any form that `compare` takes.

@@ -124,7 +124,7 @@ def resolve_spec(
 ) -> Spec:
     """Return a spec unchanged, or the spec of an environment in any form.
 
-    An environment is made with `horizon` rounds, or `short` if it is None, or else its default.
+    An environment has `horizon` rounds, or `short` if that is None, or its default if both are.
     """
     if isinstance(spec, Spec):
         if horizon is not None or env_kwargs:

@@ -116,8 +116,9 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
 
     MODULE:NAME is a foreign agent, which is imported, see `dpbandit.running.strangers`. Prefixes
     are wrappers with their own settings: "priced:" learns a model of demand (`Priced`), "guarded:"
-    adds a safety net (`Guard`), "per-person:" plays people who return, "mapped:" plays on public
-    features (`Mapped`). With calibration=paper dp-ucb and dp-hdb are their papers' algorithms.
+    vetoes arms that are surely worse (`Guard`), "per-person:" plays people who return, "mapped:"
+    plays on public features (`Mapped`). With calibration=paper dp-ucb and dp-hdb are their papers'
+    algorithms.
 
     Args:
         agent: id of an agent, see `dpbandit agents`.
@@ -168,7 +169,7 @@ def _settings_of_wrapper(word: str) -> list[str]:
 
 
 def meant(agent: str, settings: Mapping[str, Any]) -> str:
-    """Return the id of the agent that is meant, the paper's algorithm if calibration=paper.
+    """Return the id of the agent to play; with calibration=paper, the paper's algorithm.
 
     >>> meant("priced:DPUCB", {"calibration": "paper"}), meant("DPUCB", {})
     ('priced:shariff-sheffet-ucb', 'dp-ucb')
