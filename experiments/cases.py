@@ -212,11 +212,11 @@ def reproduce(
     n_actions for experts, which have no dim. Returns case, agent, config, horizon, replicas, seed,
     measure (regret after `horizon` rounds, or the suboptimality of the point released after
     `horizon` users), its mean and se, seconds, certified_epsilon and its notion, reference (mean
-    and se, or None), z, the difference from the reference in combined standard errors, and least, a
-    lower bound on the regret of agents with the same certificate (or None).
+    and se, or None), z (the difference from the reference in combined standard errors) and least (a
+    lower bound on the regret of agents with the same certificate, or None).
 
     Raises:
-        InputError: if the case, the agent or a setting is unknown, or for a reason of `compare`.
+        InputError: if the case, the agent or a setting is unknown, or if `compare` raises it.
     """
     one_of("case", name, CASES, see="dpbandit reproduce --list")
     case = CASES[name]
@@ -304,7 +304,7 @@ def _of_problem(case: Case, agent: str) -> list[str]:
 
 
 def _meant(owner: Any, name: str, value: Any) -> Any:
-    """Return the value, or for None "none" if the setting's default is a string (`drift`)."""
+    """Return the value, but "none" in place of None if the setting's default is a string."""
     words = {field.name for field in fields(owner) if isinstance(field.default, str)}
     return "none" if value is None and name in words else value
 

@@ -101,11 +101,11 @@ class Panel(Strict):
     x: str = "epsilon"
     """Horizontal axis, T, epsilon, or an argument of the problem or setting of the agent"""
     value: str = "regret"
-    """Drawn value, a key of `VALUES`, or a function with the same arguments"""
+    """Drawn value, a key of `VALUES` or the name of a function of (regret, rounds, run, lines)"""
     xlabel: str = ""
     ylabel: str = "regret"
     legend: str | int = ""
-    """Title of a legend below each panel, "beside" for one at the side, or columns of one below"""
+    """Title of legends below the panels, or "beside", or the columns of a legend at the foot"""
 
 
 class Figure(Panel):
@@ -119,9 +119,9 @@ class Figure(Panel):
     replicas: str = "replicas"
     """Key of [sizes] with the number of replicas"""
     cell: str = ""
-    """Value in tables, like `value`, which is the default"""
+    """Value in tables, named as in `value`; by default the drawn value"""
     every: int = 1
-    """Tables have a column for every so many values of the axis"""
+    """Step n along the axis; tables have a column for every n-th value"""
     exponent: str = ""
     """Variable in which an exponent of regret is fitted, such as T, epsilon or ln d"""
     exponent_format: str = ""
@@ -132,9 +132,9 @@ class Figure(Panel):
     """Width and height in inches"""
     rows: int = 1
     axes: Literal["loglog", "log y", "base 2"] = "loglog"
-    """Scales of the axes; with "base 2" the vertical one is linear if `most`, its end, is given"""
+    """Scales of the axes; with "base 2" the vertical axis is linear if `most`, its end, is given"""
     ticks: int = 1
-    """The horizontal axis has a tick at every so many of its values"""
+    """Step n of ticks; the horizontal axis has a tick at every n-th of its values"""
     few_ticks: bool = False
     """True for ticks at 1, 2 and 5 of each decade of the vertical axis"""
     most: float | None = None

@@ -35,7 +35,7 @@ class Reproduced(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request to reproduce some rows of a table, under some of its `readings`."""
+    """A request to reproduce some rows of a table, with agents set up in some ways (`readings`)."""
 
     name: str
     readings: tuple[str, ...]
@@ -48,7 +48,7 @@ class Request:
     saved: bool
     """True if the user named the folder, so that results stay there"""
     drawn: bool
-    """True if figures are drawn, which need all rows, all readings and a named folder"""
+    """True if figures are drawn; they need all rows, all `readings` and a named folder"""
     theta: str = ""
     """Name of the true parameter in `PaperTable.thetas`"""
 

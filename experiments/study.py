@@ -133,9 +133,9 @@ class StudyFile(Strict):
     name: str
     summary: str
     log: Literal["marks", "last", "release"] = "marks"
-    """Logged rounds, all of `log_marks`, only the last, or that of an evaluated release"""
+    """Logged rounds, either all of `log_marks`, the last round, or that of an evaluated release"""
     targets: tuple[str, ...] = ()
-    """Names of sizes, such as epsilon, that are passed to every agent with such a setting"""
+    """Names of entries of [sizes], such as epsilon, passed to all agents with a setting so named"""
     data_agents: tuple[str, ...] = ()
     """Ids of agents that play the problems of [data], as they observe data, not rewards"""
     sizes: dict[str, Any]
@@ -413,7 +413,7 @@ def measured(study: Study, out: Path, *, progress: bool = True) -> Results:
     """Run the missing configurations of a study in the folder `out`, and load all results.
 
     Raises:
-        InputError: for a reason of `run_sweep`, such as blocks of another version.
+        InputError: if `run_sweep` raises it, such as for blocks of another version.
     """
     done = run_sweep(study, out, backend="threading", resume=True, progress=progress)
     if done.found.corrupt:

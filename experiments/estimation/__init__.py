@@ -182,7 +182,7 @@ def measure(links: Sequence[str], T: int, request: Request) -> list[Entry]:
 
 
 def reproduce(request: Request) -> Reproduced:
-    """Measure errors for chosen links and a horizon, such as "logistic,T=4096"; maybe draw them."""
+    """Measure errors for links and a horizon, such as "logistic,T=4096"; draw them if requested."""
     every = {link: link for link in LINKS}
     links, sizes = selected(request.name, request.rows, every, {"T": int})
     (T,) = sizes.get("T", [_LONGEST])

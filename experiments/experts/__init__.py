@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def news(n: int, epsilon: float) -> int:
-    """Return floor(ln n / epsilon) + 1, as further rounds with losses leave the bound unchanged."""
+    """Return floor(ln n / epsilon) + 1 for n experts; later losses do not raise the bound."""
     whole("n", n, 1)
     privacy_target(epsilon, 0.0)
     return floor(log(n) / epsilon) + 1
@@ -43,7 +43,7 @@ def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None
     Args:
         n: number of experts.
         epsilon, delta: promise of the algorithm for its whole output when one round is replaced.
-        tail: number k of rounds with losses 1; by default floor(ln n / epsilon) + 1, see `news`.
+        tail: number k of last rounds, with losses 1; by default floor(ln n / epsilon) + 1 (`news`).
 
     >>> round(least_regret(256, 1.0), 3)
     5.085

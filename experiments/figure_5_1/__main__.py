@@ -219,7 +219,7 @@ def _draw_lines(axes: "Axes", lines: Iterable[Curve]) -> None:
         rounds(axes, marks, values, label, color=color, dashes=dashes, band=band)
 
 
-QUICK_SIZES = {"horizon": 500, "replicas": 3}
+QUICK_SIZES = {"horizon": 500, "replicas": 3}  # of a quick run (`--quick`)
 
 
 def run(sizes: Mapping[str, int], out: Path) -> Found:

@@ -22,9 +22,9 @@ PUBLIC = "no privacy"  # label of the agent without privacy
 
 
 def claim(one: Configuration, age: int, epsilon: float) -> float | None:
-    """Return the epsilon to claim so that `age` rounds after a user her loss is `epsilon`.
+    """Return the epsilon to claim so that a user's privacy loss is `epsilon` after `age` rounds.
 
-    The claim covers observers of all rounds. None if a privacy window is at most `age` rounds.
+    The claim covers observers of all rounds. None is returned if a privacy window is at most `age`.
     """
     proof = certificate_of(one)
     ledger, seen = proof.ledger, proof.ledger.within(age)
@@ -37,7 +37,7 @@ def claim(one: Configuration, age: int, epsilon: float) -> float | None:
 
 
 def claiming(one: Configuration, known: Mapping[str, Any]) -> Configuration | None:
-    """Return the configuration with the epsilon of `claim`; a non-private one is unchanged."""
+    """Return the configuration with the epsilon of `claim`; non-private agents are unchanged."""
     epsilon, config = known["epsilon"], cast(Any, one.config)
     if one.name == PUBLIC:
         return one

@@ -17,7 +17,7 @@ from dpbandit.results.runs import standard_error
 
 STUDY = read("limits")
 PRIVATE, YARDSTICK = "FADE", "not private: full budget a release"
-"""Labels of lines along epsilon; for the second, epsilon is the budget of each release"""
+"""Labels of two curves against epsilon; for the second, epsilon is the budget of each release"""
 _RATIOS = ("FADE / full budget", "FADE / bound")  # columns of `table`
 _VACUOUS_RATIO = 10.0
 """Ratio of FADE's regret to the lower bound above which the bound is called vacuous"""
@@ -64,14 +64,14 @@ def report(title: str, found: pd.DataFrame) -> Table:
 
 
 def bound_of(lines: RunLines) -> Callable[[float], float]:
-    """Return a function of certified epsilon, a lower bound on regret averaged over theta."""
+    """Return the lower bound on regret averaged over theta as a function of certified epsilon."""
     run = lines[PRIVATE][0]
     problem, delta = GLMBandit(**run.setup.env_kwargs), run.certificate.claimed_delta
     return lambda epsilon: least_regret_for(problem, mu_of(epsilon, delta))
 
 
 def bounds(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Yield as lines to draw: `YARDSTICK` against the epsilon of one release, and the bound."""
+    """Yield two lines to draw: `YARDSTICK` against the epsilon of a release, and the bound."""
     found = table(lines)
     where, means = np.log(found["epsilon"]), found["full budget"]
     straight = (0, (5, 2))
@@ -88,7 +88,7 @@ def _named(lines: RunLines) -> Overlay:
 
 
 def shapes(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Yield published bounds, scaled to FADE's regret at its largest epsilon, and our own."""
+    """Yield published bounds, scaled to FADE's regret at its largest epsilon, and our bound."""
     run = max(lines[PRIVATE], key=lambda run: run.certificate.epsilon)
     problem = GLMBandit(**run.setup.env_kwargs)
     size = {"horizon": problem.horizon, "dim": problem.dim, "n_actions": problem.n_actions}

@@ -1,7 +1,7 @@
 """Regret against epsilon for pricing and recommendation, and dollars lost. See README.md.
 
-Losses are computed here, after all runs of study.toml: they are relative to the best agent without
-privacy, and dollars are shares of the revenue of the best prices.
+Losses are computed here, after all runs of study.toml: reward lost compared with the best agent
+without privacy, and dollars lost compared with the best prices, in % of their revenue.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +54,7 @@ def lost(run: AgentRun, best: AgentRun) -> Floats:
 def lead_from(marks: Ints, regret: Floats, uniform: Floats) -> int | None:
     """Return the first logged round from which on `regret` stays below `uniform`, (marks, R) each.
 
-    Below means by two standard errors of the mean paired difference. None if it never does.
+    "Below" means by two standard errors of the mean paired difference. None without such a round.
 
     >>> ahead = np.array([[-1.0, -1.1], [2.0, 2.1], [3.0, 3.1]])
     >>> lead_from(np.array([1, 10, 100]), -ahead, np.zeros((3, 2)))
@@ -120,7 +120,7 @@ _ROLES = {
     "best fixed": ("BestFixed", "the best fixed price"),
     "random": ("Uniform", "random prices"),
 }
-"""Role of a run -> its name ("" is the best without privacy), and name in the legend"""
+"""Role of a run -> (name of its agent, or "" for the best non-private one; name in the legend)"""
 _PER_USERS = 1000
 """Number of customers for which dollars are stated"""
 
@@ -144,7 +144,7 @@ def roles(results: Results) -> dict[str, list[AgentRun]]:
 
 
 def dollars(run: AgentRun) -> Floats:
-    """Return the dollars lost per 1,000 users, compared with the best prices, (R,)."""
+    """Return the dollars that a run loses per 1,000 users, compared with the best prices, (R,)."""
     lost = MARKETS[run.setup.problem][1] * final(run)
     return _PER_USERS * lost / run.setup.horizon
 

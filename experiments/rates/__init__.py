@@ -99,7 +99,7 @@ class Rate(Strict):
         return self.problem.startswith("StreamingRegression") and self.exponents["T"] < 0
 
     def points(self, axis: Axis, T: int) -> list[Point]:
-        """Return points along an axis; horizons are at most T, along d and epsilon T // 4."""
+        """Return points along an axis; horizons are up to T, or T // 4 along d and epsilon."""
         if axis == "T":
             return [Point(T // 2**j, self.dim) for j in (4, 3, 2, 1, 0)]
         if axis == "d":

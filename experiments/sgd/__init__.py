@@ -1,8 +1,8 @@
 """Table 5.1 reproduced: printed values, their reproduction, certified agents. See README.md.
 
-Added to study.toml are differences from printed values and from those of an independent program,
-and the epsilon of the authors' program as it ran. SubOpt is the excess risk of a released point,
-divided by that of 0.
+To the results of study.toml this adds differences from printed values and from an independent
+program's values, and the epsilon of the authors' program as it ran. SubOpt is the excess risk of a
+released point, divided by the excess risk of 0.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ from dpbandit.results.runs import AgentRun, standard_error
 STUDY = read("sgd")
 STUDY.sizes["rows"] = rows()
 PROBLEMS = dict(zip(("equal", "stated"), STUDY.problems, strict=True))
-"""Name of theta*, equal entries as in the authors' program or as stated -> label of the problem"""
+"""Name of theta*, "equal" (as the authors' program has) or "stated" -> label of the problem"""
 FLOOR = "least squares"  # label of the agent that nearly attains the least risk
 COMPETITORS = tuple(STUDY.agents["OFW, certified"])[2:]  # labels of other private agents
 _RADIUS, _BOUND = 2.0, 1.25

@@ -1,10 +1,10 @@
 """The command of Table 5.1, with its figures and Figures 5.2 and 5.3 (training curves).
 
-Figures 5.2 and 5.3 of Han et al.: training curves by step scale, and SubOpt against seconds. They
-evaluate points within a run, so study.toml defines only the agents.
+Figures 5.2 and 5.3 of Han et al. show training curves by step scale, and SubOpt against seconds.
+Their points are evaluated within a run, which study.toml cannot express; it defines only agents.
 
-Two ways to set up agents: "printed" has the noise laws of the program behind Table 5.1, and for
-NoisySGD the printed noise, with 10 T of its T^2 steps; "certified" is (1, 1/T)-DP as proved.
+Agents are set up in two ways. "printed" has the noise laws of the program behind Table 5.1, except
+that NoisySGD has the paper's noise, and 10 T steps instead of T^2. "certified" is (1, 1/T)-DP.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -79,7 +79,7 @@ def _draw_over(
     *,
     but: Sequence[str] = (),
 ) -> None:
-    """Draw suboptimality of rows OFW with the largest d, measured and printed, by norm p."""
+    """Draw measured and printed suboptimality of OFW at the largest d, a panel for each norm p."""
     rows = rows_of(found, "OFW")
     dim = max(row.setting.dim for row in rows)
     orders = sorted({row.setting.p for row in rows})
@@ -183,7 +183,7 @@ def _scales(algorithm: str, p: float) -> Sequence[float]:
 def _configurations(
     algorithm: str, setting: Setting, reading: str, scale: float, request: Request
 ) -> list[Configuration]:
-    """Return one configuration, or for NoisySGD one for each number of steps of `_stops`."""
+    """Return one configuration, or for NoisySGD a configuration for each number of steps."""
     setup = setup_of_regression(setting, seed=request.seed, theta=request.theta)
     words, name = STUDY.words[f"{algorithm}, {reading}"], f"{algorithm}, {reading}, {scale:g}"
     if (algorithm, reading) == ("DP-TOFW", "certified"):
@@ -251,7 +251,7 @@ def figure_5_3(request: Request) -> Reproduced:
 
 
 def _settings(printed: Sequence[Setting], request: Request) -> list[Setting]:
-    """Return the settings `printed`; a selection of rows such as "T=200" limits their users."""
+    """Return the settings `printed`, with at most T users if the request selects rows by T."""
     _, values = selected(request.name, request.rows, {}, {"T": int})
     (most,) = values.get("T", [printed[-1].users])
     whole("T", most, _FEWEST)
@@ -384,6 +384,7 @@ def _drawn(found: Answers, some: Sequence[Entry], sizes: Sizes, out: Path) -> li
     return [*STUDY.draw(found, sizes, out), *further]
 
 
+# sizes of a quick run (`--quick`), with its rows of Table 5.1
 QUICK_SIZES = {**STUDY.quick, "rows": chosen_rows("T=1000,d=5")}
 main = command("sgd", run, {}, QUICK_SIZES)
 

@@ -29,7 +29,7 @@ from dpbandit.experiments.paper_tables import selected
 _RUNS = 10  # whose mean is printed
 _NOISE = 0.05  # standard deviation of the responses
 STATED = Bounds(lipschitz=4.0, smoothness=1.0, diameter=4.0)
-"""Constants of the authors' program; the true Lipschitz constant is 6.5, the smoothness 2"""
+"""Constants of the authors' program; truly, the Lipschitz constant is 6.5 and the smoothness 2"""
 
 
 class Setting(NamedTuple):
@@ -69,7 +69,7 @@ class Row(NamedTuple):
 
     @property
     def baseline(self) -> float:
-        """Excess risk of the origin, from the printed risk = noise^2 + suboptimality times it."""
+        """Excess risk of the origin, (risk - noise variance) / suboptimality as printed."""
         return (self.risk - _NOISE**2) / self.suboptimality
 
     @property

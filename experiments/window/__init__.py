@@ -5,14 +5,14 @@ Question 4 of README.md is the cost of a round with projections, or with linear 
 The time of a round is the agent's own (acting and learning), one replica at a time; minimisations
 of linear functions (`Domain.lowest`) and exact projections (`Domain.project`) are counted. Flows
 have no exact projection: the nearest point is found by Frank-Wolfe. A local linear oracle sorts the
-coordinates for a simplex; for flows it needs one shortest path, and our certified radius one more.
+coordinates for a simplex; for flows it needs a shortest path, and our certified radius another one.
 
 Table 1, on windows, is measured row by row.
 
 Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
 privacy expiration", WI-IAT 2020. Bounds are orders, here with every constant 1, as printed (without
-a stray epsilon after log2^1.5). Only the last one has the Lipschitz constant L, the diameter D and
-the strong convexity mu. The problem is ridge regression on a simplex, which PQFTL can play and with
+a stray epsilon after log2^1.5). Only the last has L, D and mu (Lipschitz constant, diameter, strong
+convexity). The problem is ridge regression on a simplex, which PQFTL can play and which has both
 projections and local oracles. As mu D < L, epsilon of printed Gamma noise exceeds the claim.
 """
 
@@ -256,10 +256,10 @@ class Row(Strict):
     operation: str
     bound: str
     value: str
-    """Formula of the bound with every constant 1, in T, W, epsilon, delta, d, L and D"""
+    """Formula of the bound with every constant 1, in the fields of `Size` and keys of `_KNOWN`"""
     agent: str
     settings: tuple[str, ...]
-    """Names of sizes that the agent has as settings"""
+    """Names of fields of `Size` that are settings of the agent"""
     printed: bool = True
     """True if the paper defines the agent completely"""
 
@@ -277,7 +277,7 @@ class Row(Strict):
 
 
 _LOSS = Ridge(Simplex(DIM))  # of Table I
-_KNOWN = {"d": DIM, "L": _LOSS.lipschitz, "D": _LOSS.domain.diameter}  # constants of bounds
+_KNOWN = {"d": DIM, "L": _LOSS.lipschitz, "D": _LOSS.domain.diameter}  # name in formulas -> value
 _TEXT = (files("dpbandit.experiments.window") / "table_1.toml").read_text()
 ROWS = tuple(  # of Table I
     Row(number=number, **row) for number, row in enumerate(tomllib.loads(_TEXT)["rows"], start=1)
