@@ -197,7 +197,7 @@ class Bounds:
 
 
 def answered(reward: Floats) -> Step:
-    """Return a `Step` with this reward, of one or several rounds, whose means and regret are 0."""
+    """Return a `Step` of one or several rounds with this reward; its means and regret are 0."""
     return Step(reward, *[np.zeros_like(reward)] * 3)
 
 

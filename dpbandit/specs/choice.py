@@ -175,7 +175,7 @@ def _batch(space: Any, n: int = 1) -> Any:
 
 
 _SINGLE_LEVEL = np.ones(())
-"""Array of the price number of products that have a single price, 1."""
+"""Number of the price of products that have a single price, as an array."""
 
 
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:
@@ -233,10 +233,10 @@ def _dinkelbach(
     shape: tuple[int, ...],
     at_most: int,
 ) -> tuple[Floats, Floats]:
-    """Iterate Dinkelbach's steps; return prices (..., N) of N products in the best set, and margin.
+    """Run Dinkelbach's steps; return prices (..., N) of N products in the best set, and its margin.
 
-    `choose(z)` returns for each product the largest v (r - z) over its prices, v = exp(utility) and
-    r = margin; then the price that attains it, and v and r at that price.
+    `choose(z)` returns for each product the largest v (r - z) over its prices, with margin r and
+    v = exp(utility); then the price that attains it, and v and r at that price.
     """
     z, best = np.zeros(shape[:-1]), np.zeros(shape)
     every = rows(z.size)[:, None]
@@ -411,7 +411,7 @@ class AssortmentSpec(ChoiceSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PricedAssortmentSpec(AssortmentSpec):
-    """Assortments of N products at P listed prices: actions (R, N), numbers of prices from 1, or 0.
+    """Assortments of N products at P listed prices; actions (R, N) are price numbers 1 to P, or 0.
 
     The price enters a row as one more feature: (x, q) / sqrt(2) of the product's features x and the
     price q, scaled to lie between -`context_bound` and `context_bound`.

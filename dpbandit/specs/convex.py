@@ -42,7 +42,7 @@ class ConvexSpec(Spec):
     """number of rounds for which a user's datum is to be protected; None for all rounds"""
     in_hindsight: ClassVar[bool] = True
     covers: ClassVar[frozenset[Covered]] = ALL_ACTIONS
-    """actions that privacy covers, all of them, as a point is chosen before its datum is seen"""
+    """actions that privacy covers, which are all, as a point is chosen before its datum is seen"""
     kind: ClassVar[str] = "a convex problem"
     nouns: ClassVar[tuple[str, str]] = ("rounds", "point")
 
@@ -143,9 +143,9 @@ class StreamSpec(ConvexSpec):
 class ExpertsSpec(Numbered, Spec):
     """Prediction with expert advice: losses of all experts, in [0, 1], are observed.
 
-    The action is an expert (R,), the reward minus her loss. A round's datum is the vector (R, d) of
-    all d experts' losses, which the agent observes in place of the reward; the context is that of
-    the previous round, 0 in round 1. Regret is measured against the best expert in hindsight.
+    The action is an expert (R,), the reward minus the expert's loss. A round's datum is the vector
+    (R, d) of all d experts' losses, which the agent observes in place of the reward; the context is
+    the previous round's datum, 0 in round 1. Regret refers to the best expert in hindsight.
     """
 
     n_actions: int

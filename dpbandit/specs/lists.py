@@ -37,7 +37,7 @@ class Catalogue:
 
     Args:
         n_items, taste: number of items, and number of coordinates of their vectors.
-        seed: seed of vectors that all replicas share; None if a problem draws some for each.
+        seed: seed of vectors that all replicas share; None if a problem draws each replica's.
     """
 
     def __init__(self, n_items: int, taste: int, *, seed: int | None = 0) -> None:
@@ -97,7 +97,7 @@ class Catalogue:
         return self._refilled
 
     def vectors(self, lists: Ints, clock: int | None = None) -> Floats:
-        """Return vectors (R, m, q) of items on lists (R, m), as they were after `clock` refills."""
+        """Return vectors (R, m, taste) of items on `lists` (R, m), as after `clock` refills."""
         items = self.items
         replica = rows(len(lists))[:, None] if len(items) == len(lists) else 0
         found: Floats = items[replica, lists]
@@ -137,7 +137,7 @@ def drawn(streams: Streams, n_items: int, taste: int) -> Floats:
 
 
 def columns(vectors: Floats) -> Floats:
-    """Transpose (R, N items, q) -> (R, q, N), as scores then are sums of q contiguous rows."""
+    """Transpose vectors (R, N items, q numbers) -> (R, q, N); scores then sum q contiguous rows."""
     return np.ascontiguousarray(vectors.swapaxes(1, 2))
 
 
@@ -150,8 +150,8 @@ class ListSpec(BanditSpec):
 
     A context is a user's vector u (R, q), entries in [-1, 1]. The catalogue of items' vectors v_i,
     q numbers with a norm of at most 1, and the click model are public. The features of item i for
-    the user are (1, u * v_i) / sqrt(2), product by entries. An action is item numbers in order, (R,
-    m). An agent observes clicks (R, m), 0 or 1; the click model says how likely users see an item.
+    the user are (1, u * v_i) / sqrt(2), entry by entry. An action is item numbers in order, (R, m).
+    An agent observes clicks (R, m), 0 or 1; the click model says how likely users see an item.
     """
 
     kind: ClassVar[str] = "ordered lists of items"

@@ -58,7 +58,7 @@ class Link:
     def lipschitz(self, z: float, reward_low: float, reward_high: float) -> float:
         """Return the largest |mean(x . theta) - r| for |x . theta| <= z and rewards r in a range.
 
-        Times the bound of a context it is the constant L of Han, Liang, Liang, Wang, Yao and Zhang.
+        Times the bound on contexts, it is the constant L of Han, Liang, Liang, Wang, Yao and Zhang.
         """
         low, high = float(self.mean(np.array(-z))), float(self.mean(np.array(z)))
         return max(high - reward_low, reward_high - low)
@@ -105,10 +105,10 @@ def link_of(name: str, *, otherwise: str = "identity") -> Link:
 
 @cache
 def second_moment(dim: int, order: float) -> float:
-    """Return s = E x_1^2 to about 1e-12 for x = g / |g|_q, g = `dim` standard normals, q = `order`.
+    """Return s = E x_1^2 for x = g / |g|_q, with `dim` standard normals g and q = `order`.
 
-    In `|g|_q^-2 = 2 / Gamma(1 + 2/q) int_0^inf t exp(-(t |g|_q)^q) dt` the integrand factorises,
-    with N = `dim`::
+    The error is about 1e-12. With N = `dim`, the integrand factorises in
+    `|g|_q^-2 = 2 / Gamma(1 + 2/q) int_0^inf t exp(-(t |g|_q)^q) dt`::
 
         s = 2 / Gamma(1 + 2/q) int_0^inf t A(t) M(t)^(N-1) dt,
         M(t) = E exp(-(t |g_1|)^q),   A(t) = E g_1^2 exp(-(t |g_1|)^q),
@@ -131,7 +131,7 @@ def second_moment(dim: int, order: float) -> float:
 
 
 def _gauss(corners: Floats, count: int) -> tuple[Floats, Floats]:
-    """Return `count` Gauss-Legendre nodes and weights in each interval between two corners."""
+    """Return `count` Gauss-Legendre nodes and weights in each interval between `corners`."""
     node, weight = np.polynomial.legendre.leggauss(count)
     low, half = corners[..., :-1, None], np.diff(corners)[..., None] / 2
     shape = (*corners.shape[:-1], -1)

@@ -175,7 +175,7 @@ def _inside(
 
 
 def _held_by(agent: Any) -> Iterator[Any]:
-    """Yield mechanisms and agents reachable from an agent's attributes, not those inside them."""
+    """Yield mechanisms and agents that an agent's attributes hold, but none inside another one."""
     opened, waiting = {id(agent)}, [part for _, part in parts_of(agent)]
     while waiting:
         item = waiting.pop()

@@ -338,7 +338,7 @@ class Spec:
         return action
 
     def answer_to(self, potential: Floats, action: AnyArray) -> Floats:
-        """Select the feedback to `action` (R, ...) from that to all K actions, (R, K, ...)."""
+        """Pick the feedback to `action` (R, ...) from the feedback (R, K, ...) to all K actions."""
         return potential[:, 0]
 
 
@@ -416,7 +416,7 @@ class Numbered:
         return 0
 
     def validate(self, action: Any, replicas: int) -> Ints:
-        """Return `action` as integers (R,) in [0, K); raise `InputError` if it has others."""
+        """Return `action` as integers (R,) in [0, K); raise `InputError` for anything else."""
         return arms_in_range(action, replicas, self.n_actions)
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
@@ -442,7 +442,7 @@ class ContextualSpec(Numbered, BanditSpec):
     shared: bool = False
     """True if all arms share one parameter, each with its own row of features"""
     link: str = "identity"
-    """link of the mean reward, link(x . theta), identity, logistic, probit, poisson or other"""
+    """link function of x . theta, named identity, logistic, probit, poisson or other"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -50,7 +50,7 @@ class TastesSpec(PriceListSpec):
         raise NotImplementedError
 
     def held(self, theta: Floats) -> Floats:
-        """Return M samples of theta, `(..., M, D)`, in the form in which `leads` takes them."""
+        """Return M samples of theta, `(..., M, D)` for D numbers each, as `leads` takes them."""
         return theta
 
     def leads(self, held: Floats, seen: Floats) -> tuple[Floats, Floats]:
