@@ -21,7 +21,7 @@ from dpbandit.domains.domain import (
 
 @dataclass(frozen=True)
 class Centred(Domain):
-    """Set in R^dim that contains -x with every x; its centre is the origin, its diameter 2 R."""
+    """Set in R^dim that contains -x with every x; its diameter is twice its outer radius."""
 
     dim: int
 
@@ -238,24 +238,24 @@ class L1Ball(Centred):
 
 
 _MIN_BOX_P = 1e20
-"""Least p at which dim^(1/p) is 1 to the last bit, so that the ball is treated as a box."""
-_MIN_POSITIVE = float(np.finfo(np.float64).tiny)  # least normal double
+"""Smallest p at which an l_p ball is treated as a box, because dim^(1/p) is rounded to 1."""
+_MIN_POSITIVE = float(np.finfo(np.float64).tiny)  # smallest positive normal double
 _EPS = float(np.finfo(np.float64).eps)  # distance from 1 to the next double
 _NORM_GOAL = 2e-15
-"""Largest |log |x|_p| of a point x that Newton's iteration accepts as one of norm 1."""
+"""Largest `|log |x|_p|` at which Newton's iteration accepts x as a point of l_p norm 1."""
 _BRACKET_MARGIN = 1e-6
-"""Margin added to a bracket with rounded ends, because the solution may be an end."""
+"""Margin added to both ends of a root's bracket, because rounding may leave the root outside."""
 _NEWTON_STEPS = 100
-"""Most Newton steps; about 10 are usual, some dozens if p - 1 is of the size of rounding errors."""
+"""Largest number of Newton steps; 10 are usual, dozens if p - 1 is as small as rounding errors."""
 
 
 @dataclass(frozen=True)
 class LpBall(Centred):
     """The ball `{x: |x|_p <= radius}` in R^dim; see `L1Ball`, `Ball`, `Box` for p = 1, 2, inf.
 
-    Outer radius `radius max(1, dim^(1/2 - 1/p))`, inner radius `radius min(1, dim^(1/2 - 1/p))`: a
-    unit vector is the longest and a vector of equal entries the shortest of the sphere if p < 2,
-    the reverse if p > 2.
+    Outer radius `radius max(1, dim^(1/2 - 1/p))`, inner radius `radius min(1, dim^(1/2 - 1/p))`: on
+    the sphere, vectors with one nonzero entry are longest and vectors of equal entries shortest if
+    p < 2, and the reverse if p > 2.
 
     >>> import numpy as np
     >>> LpBall(2, 3.0).lowest(np.array([[1e300, -4e300]])).round(3)
@@ -363,15 +363,15 @@ class LpBall(Centred):
         return np.asarray(most * total ** (1 / self.p))
 
     def _onto_sphere(self, q: Floats, lengths: Floats) -> Floats:
-        """Return the points of the sphere nearest to rows with `|q|_p` = `lengths` > radius.
+        """Return the points of the sphere nearest to rows q of l_p norm `lengths` > radius.
 
-        In units of the radius and with the signs of q, `x_i + mu x_i^(p-1) = |q_i|` and
-        `|x|_p = 1`. With y = log x and k = `log(mu / max
-        |q|)`, Newton's method finds the root k of `log |x(k)|_p`, which falls in k.
+        In units of the radius and up to the signs of q, the nearest point x has `|x|_p = 1` and
+        `x_i + mu x_i^(p-1) = |q_i|` with a multiplier mu. With k = `log(mu / max |q|)`, Newton's
+        method finds the root k of `log |x(k)|_p`, which decreases in k.
 
-        Bracket of mu: the dual norm of q - x = mu x^(p-1) is mu, q - x is no longer than
-        `q - q / |q|_p`, and `|q - x|_p >= |q|_p - 1` =: e. Norms of R^dim differ by powers of dim,
-        hence mu is between e and dim^(1 - 2/p) e.
+        mu is the dual norm of q - x = mu x^(p-1). The Euclidean norm of q - x is at most that of
+        `q - q / |q|_p`, and `|q - x|_p >= e` with e = `|q|_p - 1`. As l_p norms differ at most by
+        powers of dim, mu is between e and dim^(1 - 2/p) e, the bracket.
         """
         p = self.p
         most = np.abs(q).max(axis=-1, keepdims=True)
@@ -407,8 +407,10 @@ class LpBall(Centred):
     ) -> tuple[Floats, Floats]:
         """Solve log(exp(y - scale) + exp(k + (p - 1) y)) = logs for y; return y and dy / dk.
 
-        The left side is convex and rises in y, so Newton from above descends to the root. y is
-        concave in k, so its tangent `start` is an upper bound, as is the root of either term alone.
+        In `_onto_sphere`, y is log x_i, k the log of the multiplier of x^(p-1), `logs` are
+        `log(|q_i| / max |q|)`, and `scale` is log(max |q| / radius). The left side is convex and
+        increases in y, so Newton's method started above descends to the root. y is concave in k, so
+        its tangent `start` is an upper bound, as is the root of either term alone.
         """
         slow = self.p - 1
         y = np.minimum(np.minimum(start, logs + scale), (logs - k) / slow)
@@ -427,9 +429,9 @@ class LpBall(Centred):
 
 @dataclass(frozen=True)
 class Spectrahedron(Domain):
-    """The real symmetric d x d matrices X >= 0 with tr X = 1, d = order: density matrices.
+    """Density matrices: the real symmetric d x d matrices X >= 0 of trace 1, d = order.
 
-    A point is svec(X), d (d + 1) / 2 numbers: the upper triangle row by row, off the diagonal times
+    A point is the upper triangle of X, row by row, with entries off the diagonal multiplied by
     sqrt(2), so that inner products and distances are those of matrices. Diameter sqrt(2), outer
     radius sqrt((d - 1) / d), inner radius 1 / sqrt(d (d - 1)), as for the simplex of eigenvalues.
 
@@ -470,14 +472,14 @@ class Spectrahedron(Domain):
         return 1 / sqrt(self.order * (self.order - 1))
 
     def matrix(self, x: Floats) -> Floats:
-        """Return the matrices of points svec(X), (..., N) -> (..., d, d)."""
+        """Return the d x d matrices that points (scaled triangles) stand for, (..., d, d)."""
         i, j = np.triu_indices(self.order)
         matrix = np.zeros((*x.shape[:-1], self.order, self.order))
         matrix[..., i, j] = matrix[..., j, i] = x / np.where(i == j, 1.0, sqrt(2))
         return matrix
 
     def vector(self, matrix: Floats) -> Floats:
-        """Return svec of symmetric matrices, (..., d, d) -> (..., N)."""
+        """Return symmetric d x d matrices as points (scaled upper triangles), (..., N)."""
         i, j = np.triu_indices(self.order)
         # rows in one piece: picked entries lie apart where there are many, and sums round otherwise
         return np.ascontiguousarray(matrix[..., i, j] * np.where(i == j, 1.0, sqrt(2)))

@@ -27,7 +27,7 @@ Points: TypeAlias = Callable[[], Floats]
 pickled) continue with the same draws."""
 
 _MAX_ENTRY = 1e100
-"""Bound on entries: squares, sums and differences of such numbers stay finite."""
+"""Bound on entries of vectors, whose squares, sums and differences then stay finite."""
 
 
 def finite(v: Floats, nan: float = 0.0) -> Floats:
@@ -62,7 +62,7 @@ class Domain(ABC):
     @property
     @abstractmethod
     def centre(self) -> Floats:
-        """Public point c0 of the relative interior, (N,)."""
+        """Public point of the domain's relative interior, (N,)."""
 
     @property
     @abstractmethod
@@ -86,43 +86,43 @@ class Domain(ABC):
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Orthonormal columns that span the affine hull's directions, (N, k); None for R^N."""
+        """Orthonormal columns that span the affine hull's k directions, (N, k); None for R^N."""
         return None
 
     @property
     def affine_dim(self) -> int:
-        """Dimension k of V, the linear part of the affine hull."""
+        """Dimension k of the domain's affine hull."""
         return self.dim if self.basis is None else self.basis.shape[1]
 
     def coordinates(self, v: Floats) -> Floats:
-        """Return the coordinates of v's projection in `basis`, (..., N) -> (..., k)."""
+        """Return coordinates in `basis` of projections of v on its span, (..., N) -> (..., k)."""
         return v if self.basis is None else np.vecmat(np.ascontiguousarray(v), self.basis)
 
     def embedded(self, u: Floats) -> Floats:
-        """Return the vector with coordinates u in `basis`, (..., k) -> (..., N)."""
+        """Return the vectors with coordinates u in `basis`, (..., k) -> (..., N)."""
         return u if self.basis is None else np.matvec(self.basis, np.ascontiguousarray(u))
 
     @abstractmethod
     def lowest(self, v: Floats) -> Floats:
-        """Return a point of C with the least <v, x> (the linear oracle), (R, N) -> (R, N)."""
+        """Return the domain's point x with the least <v, x> (linear oracle), (R, N) -> (R, N)."""
 
     def project(self, q: Floats) -> Floats:
-        """Return the nearest point of C, (R, N) -> (R, N)."""
+        """Return the nearest point of the domain, (R, N) -> (R, N)."""
         raise InputError(f"{type(self).__name__} has no exact projection: use Frank-Wolfe.")
 
     @abstractmethod
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """Return True for points within `tolerance` of all inequalities of C, (R, N) -> (R,)."""
+        """Return True for points that meet all inequalities to `tolerance`, (R, N) -> (R,)."""
 
     @abstractmethod
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Return a sampler of uniform points of C that draws from the stream `name`."""
+        """Return a sampler of uniform points of the domain; it draws from the stream `name`."""
 
 
 def sum_zero_basis(dim: int) -> Floats:
     """Return Helmert's basis of {v: sum v = 0}, (N, N - 1).
 
-    Column j is 1 on the first j entries, -j on the next, over its length sqrt(j (j + 1)).
+    Column j has 1 in the first j entries and -j in the next, all divided by sqrt(j (j + 1)).
 
     >>> sum_zero_basis(3).round(3)
     array([[ 0.707,  0.408],
@@ -136,7 +136,7 @@ def sum_zero_basis(dim: int) -> Floats:
 
 
 def null_basis(equations: Floats) -> Floats:
-    """Return an orthonormal basis of {v: equations v = 0}, (M, N) -> (N, N - rank)."""
+    """Return an orthonormal basis of the v with `equations @ v = 0`, (M, N) -> (N, N - rank)."""
     _, singular, right = np.linalg.svd(equations)
     rank = int((singular > 1e-10 * max(singular[0], 1.0)).sum())
     return constant(right[rank:].T)
@@ -161,15 +161,15 @@ def onto_simplex(q: Floats, total: float = 1.0) -> Floats:
 
 
 Chord: TypeAlias = Callable[[Floats, Floats], tuple[Floats, Floats]]
-"""Chord of C, from a point x of C and a unit vector u of V, (R, N) each, to the ends (R,), (R,) of
-the interval of t for which x + t u stays in C."""
+"""Function that maps points x and unit directions u, (R, N) each, to the ends (R,), (R,) of the
+intervals of t for which x + t u is in the domain."""
 
 _MIN_SLOPE = 1e-12
 """Slope below which an inequality does not cut a line: smaller ones are rounding errors."""
 
 
 class Walk:
-    """Hit-and-run sampler on C that starts at the centre; its stationary law is uniform."""
+    """Hit-and-run sampler of a domain, started at the centre; its stationary law is uniform."""
 
     def __init__(self, domain: Domain, chord: Chord, streams: Streams, name: str) -> None:
         self._domain, self._chord = domain, chord
@@ -189,7 +189,7 @@ class Walk:
 
 
 def between(room: Floats, slopes: Floats) -> tuple[Floats, Floats]:
-    """Return the ends (R,), (R,) of the interval of t with `t slopes <= room`, both (R, M)."""
+    """Return the ends (R,), (R,) of the t with `t slopes <= room` for slopes and room (R, M)."""
     room = np.maximum(room, 0.0)
     times = room / np.where(np.abs(slopes) > _MIN_SLOPE, slopes, 1.0)
     low = np.where(slopes < -_MIN_SLOPE, times, -np.inf).max(axis=-1)

@@ -12,7 +12,7 @@ from dpbandit.base import Bools, Floats, InputError, Ints, Streams, rows
 from dpbandit.domains.domain import Domain, Points, Walk, between, constant, finite, null_basis
 
 Arcs: TypeAlias = Sequence[tuple[int, int]]
-"""(tail, head) of each edge, nodes numbered so that tail < head."""
+"""Edges as pairs (tail, head) of nodes, numbered so that tail < head."""
 
 
 def numbered(edges: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
@@ -33,7 +33,7 @@ def numbered(edges: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
 
 
 def path_counts(arcs: Arcs, source: int, sink: int, nodes: int) -> tuple[list[int], int]:
-    """Return the number of paths from source to sink over each edge, and in all."""
+    """Return the number of paths from source to sink that use each edge, and of all paths."""
     to, onward = [0] * nodes, [0] * nodes
     to[source] = onward[sink] = 1
     for tail, head in sorted(arcs):
@@ -53,7 +53,7 @@ def leaving(arcs: Arcs, used: Sequence[bool], nodes: int) -> list[Ints]:
 
 
 def even_split(heads: Ints, out: Sequence[Ints], source: int) -> Floats:
-    """Return the unit flow that every node splits evenly over its used edges, (m,)."""
+    """Return the unit flow through the m edges, (m,), that every node splits evenly."""
     at, flow = np.zeros(len(out)), np.zeros(len(heads))
     at[source] = 1.0
     for node, edges in enumerate(out):
@@ -66,9 +66,9 @@ def even_split(heads: Ints, out: Sequence[Ints], source: int) -> Floats:
 def farthest_paths(heads: Ints, out: Sequence[Ints], source: int) -> int:
     """Return the largest number of edges that are on exactly one of two paths.
 
-    Dynamic programme over two walkers at nodes u and v: the one at the lower node moves, so they
-    reach a common node together and then choose together; an edge that both take counts 0. best[u,
-    v] is the largest count on the rest of their ways.
+    Dynamic programme over the end nodes u and v of two paths: the path with the lower end node is
+    extended, at a common node both are, and an edge that both take counts 0. best[u, v] is the
+    largest count from u and v to the sink.
     """
     nodes = len(out)
     best = np.zeros((nodes, nodes), dtype=np.int64)
@@ -85,9 +85,9 @@ def farthest_paths(heads: Ints, out: Sequence[Ints], source: int) -> int:
 def shortest_paths(
     weights: Floats, heads: Ints, out: Sequence[Ints], source: int, sink: int
 ) -> Floats:
-    """Return the lightest path of each row, the first of equals, as 0 and 1: (R, m) -> (R, m).
+    """Return the lightest path, 1 on its edges, for each row of edge weights, (R, m) -> (R, m).
 
-    Bellman's recursion from the sink downwards, then one walk up: weights may be negative.
+    Bellman's recursion from the sink to the source; weights may be negative. Ties: the first edge.
     """
     R, m = weights.shape
     to_go, choice = np.zeros((R, len(out))), np.zeros((R, len(out)), dtype=np.int64)
@@ -105,7 +105,7 @@ def shortest_paths(
 
 
 _MIN_SQUARE = 1e-9
-"""Squared length below which a coordinate is constant on the domain: less is rounding."""
+"""Squared norm of a row of `basis` below which this coordinate counts as constant."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,12 @@ class Flows(Domain):
     """Flows of one unit from source to sink, x >= 0, on a directed graph without cycles.
 
     There is one coordinate per edge (parallel edges allowed): always 0 on an edge that no path
-    uses, always 1 on an edge that all paths use. k = m - n + 1 over the edges and nodes on paths.
+    uses, always 1 on an edge that all paths use. Its affine hull has dimension m - n + 1, with m
+    edges and n nodes on paths.
 
-    Two candidates for the centre are the mean of all paths and the flow that splits evenly at every
-    node; the one with the larger inner radius min_e c_e / sqrt(P_ee) is taken, P the projector on
-    V. (The mean gives an edge almost nothing beside a rich network, the even split at the end of a
-    long road.) Diameter and outer radius are exact.
+    The centre c is the mean of all paths or the flow that splits evenly at every node, whichever
+    has the larger inner radius min_e c_e / sqrt(P_ee), with P the projector on the hull's
+    directions. Diameter and outer radius are exact.
 
     >>> Flows((("s", "a"), ("a", "t"), ("s", "t")), "s", "t").lowest(np.array([[1.0, 1.0, 3.0]]))
     array([[1., 1., 0.]])
@@ -170,7 +170,7 @@ class Flows(Domain):
 
     @cached_property
     def _balances(self) -> tuple[Floats, Floats]:
-        """Matrix A and vector b of A x = b, which flows x meet: net outflows, 0 off the paths."""
+        """Matrix A and vector b of the equations A x = b of net outflows and of unused edges."""
         nodes, m = len(self._number), self.dim
         balance = np.zeros((nodes, m))
         for e, (tail, head) in enumerate(self._arcs):

@@ -23,7 +23,7 @@ from dpbandit.domains.domain import (
 def onto_capped_simplex(q: Floats, total: int) -> Floats:
     """Return the nearest point with 0 <= x <= 1 and sum x = total, 0 < total < N, (R, N) -> (R, N).
 
-    x = clip(q - lambda, 0, 1), whose sum falls in lambda and is linear between the 2 N numbers
+    x = clip(q - lambda, 0, 1), whose sum decreases in lambda and is linear between the 2 N numbers
     q_i - 1 and q_i: binary search among these, then one interpolation. With q shifted so that its
     total-th largest entry is 0 there is a lambda in [-1, 0] (the sum is >= total at -1 and
     < total at 0), hence q may be cut off at +-1.
@@ -54,8 +54,9 @@ def onto_capped_simplex(q: Floats, total: int) -> Floats:
 def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) -> Bools:
     """Return True for rows of q surely farther than `tolerance` from the domain C, (R, N) -> (R,).
 
-    Frank-Wolfe towards q: as soon as no point of C comes within `tolerance` of q in the direction
-    from q to x, a hyperplane separates them. False means that none was found within `budget` steps.
+    Frank-Wolfe steps move a point x of C towards q. A hyperplane orthogonal to q - x proves the
+    distance if all of C is more than `tolerance` behind q in the direction of q - x. False means
+    that no such hyperplane was found within `budget` steps.
     """
     q = finite(q)
     x = np.broadcast_to(domain.centre, q.shape)
@@ -75,7 +76,8 @@ def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) ->
 class Product(Domain):
     """Product C_1 x ... x C_m: a point is the concatenation of one point of each part.
 
-    Squares of diameter and outer radius are sums over the parts; the inner radius is the least.
+    Squares of diameter and outer radius are sums over the parts; the inner radius is the smallest
+    of the parts.
 
     >>> from dpbandit.domains.balls import Ball
     >>> from dpbandit.domains.balls import Box
@@ -218,9 +220,9 @@ class Hypersimplex(Domain):
 class IndependentSets(Domain):
     """The polytope {0 <= x <= 1, sum x <= rank}: mixtures of the sets of at most `rank` of N items.
 
-    All entries of the centre are min(1/2, q / (N + sqrt N)), q = rank, which is the inner radius,
-    too: as far from x_i = 0 as from sum x = q, or in the middle of the cube. The diameter is
-    sqrt(min(N, 2 q)).
+    Entries of the centre are min(1/2, q / (N + sqrt N)), with q = rank: it is as far from x_i = 0
+    as from sum x = q, or in the middle of the cube, and this number is also the inner radius. The
+    diameter is sqrt(min(N, 2 q)).
 
     >>> import numpy as np
     >>> IndependentSets(4, 2).lowest(np.array([[3.0, -4.0, 0.0, 1.0]]))
@@ -286,7 +288,7 @@ class IndependentSets(Domain):
 
 
 def _least(v: Floats, count: int) -> Floats:
-    """Return a mask (0, 1) of the `count` smallest entries of each row, the first of equals."""
+    """Return a mask (0, 1) of the `count` smallest entries of each row; of equal ones the first."""
     order = v.argsort(axis=-1, kind="stable")
     chosen = np.zeros(v.shape)
     np.put_along_axis(chosen, order[..., :count], 1.0, axis=-1)
@@ -294,8 +296,8 @@ def _least(v: Floats, count: int) -> Floats:
 
 
 def partition_base(blocks: tuple[tuple[int, int], ...]) -> Product:
-    """Return the mixtures of choices of exactly q of the N items of every block, `blocks` =
-    ((q, N), ...).
+    """Return the polytope of mixtures of sets with exactly q of the N items of each block, where
+    `blocks` is ((q, N), ...).
 
     The result is a product of hypersimplices. Omit blocks without a choice (q = 0 or q = N).
 
@@ -311,11 +313,11 @@ def partition_base(blocks: tuple[tuple[int, int], ...]) -> Product:
 
 
 Edges: TypeAlias = tuple[tuple[int, int], ...]
-"""Pairs of vertices 0..n-1."""
+"""Edges of a graph as pairs of its vertices 0..n-1."""
 
 
 def complete(vertices: int) -> Edges:
-    """Return all pairs a < b in lexicographic order."""
+    """Return the edges of the complete graph, pairs of vertices a < b in lexicographic order."""
     return tuple((a, b) for a in range(vertices) for b in range(a + 1, vertices))
 
 
@@ -339,9 +341,9 @@ def check_connected(edges: Edges, vertices: int) -> None:
 
 
 def kruskal(weights: Floats, edges: Ints, vertices: int) -> Floats:
-    """Return a spanning tree of least weight for each row, the first of equals, as 0 and 1.
+    """Return a spanning tree of least weight, 1 on its edges, for each row of edge weights.
 
-    Kruskal (1956), all rows in step: take the next lightest edge if it joins two components.
+    Kruskal (1956), all rows at once: take the next lightest edge if it joins two components.
     Weights (R, m), edges (m, 2) -> (R, m); a spanning forest if the graph is not connected.
     """
     R, m = weights.shape
@@ -356,7 +358,7 @@ def kruskal(weights: Floats, edges: Ints, vertices: int) -> Floats:
 
 
 def mean_tree(edges: Ints, vertices: int) -> Floats:
-    """Return the mean of all spanning trees, (m,): the resistances of edges (Kirchhoff)."""
+    """Return the mean of all spanning trees, (m,), the edges' effective resistances (Kirchhoff)."""
     incidence = _incidence(edges, vertices)
     inverse = np.linalg.pinv(incidence @ incidence.T, hermitian=True)
     return np.einsum("ve,vw,we->e", incidence, inverse, incidence)
@@ -365,9 +367,9 @@ def mean_tree(edges: Ints, vertices: int) -> Floats:
 def blocks(edges: Ints, vertices: int) -> Ints:
     """Return a number for each edge, (m,), equal for two edges exactly if a cycle contains both.
 
-    A bridge is alone. The blocks are the components of the edges' cycle space: take one tree, its
-    fundamental cycles (column f of the solution of B_tree y = B_f), and join cycles that share
-    edges.
+    A bridge has its own number. Fundamental cycles of one spanning tree are joined if they share
+    edges; with B the incidence matrix, the cycle of edge f has the tree's edges e with y_e != 0 in
+    the solution of B_tree y = B_f.
     """
     incidence = _incidence(edges, vertices)
     tree = kruskal(np.zeros((1, len(edges))), edges, vertices)[0] > 0
@@ -382,7 +384,7 @@ def blocks(edges: Ints, vertices: int) -> Ints:
 
 
 def inner_edges(edges: Ints, vertices: int) -> tuple[Bools, Ints]:
-    """Return masks of the edges inside vertex subsets, (M, m), and sizes of the subsets, (M,)."""
+    """Return masks of the edges inside M vertex subsets, (M, m), and the subsets' sizes, (M,)."""
     codes = np.arange(2**vertices)[:, None]
     members = (codes >> np.arange(vertices)) & 1 > 0  # (2^n, n)
     inner = members[:, edges[:, 0]] & members[:, edges[:, 1]]
@@ -406,18 +408,17 @@ MAX_LISTED = 12
 class SpanningTrees(Domain):
     """Mixtures of the spanning trees of a connected graph, with one coordinate per edge.
 
-    `{x >= 0, x(edges inside S) <= |S| - 1 for all vertex sets S, sum x = n -
-    1}` (Edmonds, 1971), n = `vertices`. Without `edges` the graph is complete, its edges (0, 1),
-    (0, 2), ...
+    The polytope (Edmonds, 1971) is x >= 0, sum x = n - 1 with n = `vertices`, and for all vertex
+    sets S the sum of x over edges inside S is at most `|S| - 1`. Without `edges` the graph is
+    complete, with edges (0, 1), (0, 2), ...
 
-    The polytope is a product over the blocks of the graph (edges on common cycles), so V consists
-    of the vectors whose sum is 0 on every block, and a bridge is always 1. The centre is the mean
-    tree.
+    The polytope is a product over the blocks of the graph (edges on common cycles), so the sum of x
+    is constant on every block, and x is always 1 on a bridge. The centre is the mean of all trees.
 
-    `inner_radius` is computed: by formula on a complete graph, over all vertex sets up to 12
-    vertices. On larger incomplete graphs the caller must give it, and it is not checked. `diameter`
-    is exact on a complete graph, else a bound, the sum over the blocks of 2
-    min(rank, edges - rank).
+    `inner_radius` is computed, by a formula on a complete graph and else over all vertex sets for
+    up to 12 vertices. On larger incomplete graphs the caller must give it, and it is not checked.
+    `diameter` is exact on a complete graph, else a bound; its square is at most the sum over the
+    blocks of 2 min(rank, edges - rank).
 
     >>> SpanningTrees(3).lowest(np.array([[5.0, -4.0, 0.0]]))
     array([[0., 1., 1.]])
@@ -426,7 +427,7 @@ class SpanningTrees(Domain):
     vertices: int
     edges: Edges | None = None
     inner_radius: float = 0.0
-    """Radius r of a ball around the centre; computed if 0"""
+    """Radius of a ball around the centre that the polytope contains; computed if 0"""
     dim: int = field(init=False, repr=False)
     has_projection = False
 
@@ -483,7 +484,7 @@ class SpanningTrees(Domain):
 
     @cached_property
     def _inequalities(self) -> tuple[Floats, Floats]:
-        """Rows (M, m) and bounds (M,) of the inequalities `x(edges inside S) <= |S| - 1`."""
+        """Rows (M, m) and bounds (M,) of the inequalities for edges inside M vertex sets."""
         inner, sizes = inner_edges(self._pairs, self.vertices)
         return inner.astype(float), sizes - 1.0
 
@@ -513,7 +514,7 @@ class SpanningTrees(Domain):
         return float(np.linalg.norm(farthest - self.centre))
 
     def _radius(self) -> float:
-        """Return the centre's distance to the nearest face x_e = 0 or `x(inside S) = |S| - 1`."""
+        """Return the distance from the centre to the nearest facet of the polytope."""
         if self._complete:
             s, n, m = np.arange(2, self.vertices), self.vertices, self.dim
             q = s * (s - 1) / 2

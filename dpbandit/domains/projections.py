@@ -2,8 +2,8 @@
 
 Projection: the nearest point of a domain or of a shrunken copy of it, exact or by Frank-Wolfe.
 
-The shrunken copy is C' = c0 + (1 - shrink) (C - c0), with c0 the centre of C. A ball of V of radius
-shrink r around any point of C' lies in C, which leaves room for exploration.
+The shrunken copy is C' = c0 + (1 - shrink) (C - c0), with c0 the centre of C. Points of the affine
+hull within shrink times the inner radius of C' lie in C, which leaves room for exploration.
 
 Local linear oracle: the point with the least <g, p> near x, for steps that need no projection.
 
@@ -23,9 +23,10 @@ x in C, a radius r and a vector g an oracle answers p in C with::
     any polytope    mass sqrt(N) mu r / D from the costliest vertices    sqrt(N) mu
                     that make up x to the cheapest of all
 
-mu = psi D / xi: psi the largest spectral norm of N independent rows among the inequalities, xi the
-least slack that a vertex leaves in one of them; 1 and 1 where 0 <= x <= 1 are the only inequalities
-and vertices are 0/1. Every answer is a function of (x, r, g) of this round and the rounds before.
+b is the l_1 ball's radius, D the diameter, mu = psi D / xi: psi the largest spectral norm of N
+independent rows among the inequalities, xi the least positive slack of a vertex in one of them;
+psi = xi = 1 where 0 <= x <= 1 are the only inequalities and vertices are 0/1. Every answer is a
+function of (x, r, g) of this round and the rounds before.
 """
 
 from abc import ABC, abstractmethod
@@ -45,7 +46,7 @@ class Nearest(NamedTuple):
     point: Floats
     """Projection on the domain, or its shrunken copy, (R, N)"""
     gap: Floats
-    """Bound on the error of `point` x, `|x - x*|^2 <= 2 gap`, x* exact, (R,); 0 if x is exact"""
+    """Bound on the error of `point` x, `|x - x*|^2 <= 2 gap` with x* the exact projection, (R,)"""
     calls: Ints
     """Number of linear oracle calls, (R,)"""
 
@@ -61,8 +62,9 @@ def nearest(
 ) -> Nearest:
     """Return the point of the shrunken domain C' nearest to q, exact or by pairwise Frank-Wolfe.
 
-    `tolerance` bounds the gap; the default 1e-6 D^2 means `|x - x*| <= 0.0015 D`. With a small
-    `budget` (oracle calls) the gap may stay larger. The search begins at `start` (R, N) in C'.
+    `tolerance` bounds the gap; the default 1e-6 D^2, with D the diameter, means an error of at most
+    0.0015 D. With a small `budget` of oracle calls the gap may stay larger. The search begins at
+    `start` (R, N) in C'.
 
     >>> from dpbandit.domains.balls import Ball
     >>> nearest(Ball(2), np.array([[3.0, 4.0]]), np.zeros((1, 2)), shrink=0.5).point
@@ -76,7 +78,7 @@ def nearest(
 
 
 def shrunk_projection(domain: Domain, q: Floats, shrink: float) -> Floats:
-    """Return c0 + (1 - shrink) (Proj_C(c0 + (q - c0) / (1 - shrink)) - c0), (R, N) -> (R, N)."""
+    """Return exact projections of q on the shrunken domain, by `domain.project`, (R, N)."""
     inside("shrink", shrink, 0, 0.999, ends=True)
     if shrink == 0:
         return domain.project(q)
@@ -93,7 +95,7 @@ def frank_wolfe(
     tolerance: float,
     budget: int,
 ) -> Nearest:
-    """Minimise `1/2 |x - q|^2` over C' by Frank and Wolfe (1956), with line search.
+    """Minimise `1/2 |x - q|^2` over the shrunken domain C' by Frank-Wolfe with line search (1956).
 
     From x = `start` in C', at most `budget` times, each replica for itself::
 
@@ -101,9 +103,9 @@ def frank_wolfe(
       2. gap = <x - q, x - s>; stop if gap <= tolerance
       3. x += min(1, gap / |x - s|^2) (s - x)
 
-    After j steps the objective is within 2 D'^2 / (j + 2) of the least, D' = (1 - shrink) D, and
-    at any time by at most the gap (Jaggi, "Revisiting Frank-Wolfe", ICML 2013). The objective is
-    1-strongly convex and never rises, so `|x - x*|^2 <= 2 gap` for the last gap seen.
+    After j steps the objective is within 2 D'^2 / (j + 2) of its minimum, D' the diameter of C',
+    and always within the gap (Jaggi, "Revisiting Frank-Wolfe", ICML 2013). The objective is
+    1-strongly convex and never increases, so `|x - x*|^2 <= 2 gap`, x* the minimiser.
     """
     _check(shrink, tolerance, budget)
     q, point = finite(q), np.array(start, dtype=np.float64)
@@ -172,8 +174,8 @@ def pairwise_frank_wolfe(
 
 
 def _move_weight(atoms: Floats, weights: Floats, s: Floats, slope: Floats) -> Floats:
-    """Make one pairwise step in place, atoms (R, A, N), weights (R, A); return x's change,
-    (R, N)."""
+    """Make one pairwise step in place, on atoms (R, A, N) and weights (R, A); return the change of
+    the mixture x, (R, N)."""
     r = rows(len(s))
     away = np.where(weights > 0, np.matvec(atoms, slope), -np.inf).argmax(axis=-1)
     towards, held = s - atoms[r, away], weights[r, away]
@@ -192,7 +194,7 @@ def _move_weight(atoms: Floats, weights: Floats, s: Floats, slope: Floats) -> Fl
 
 
 def _lowest(domain: Domain, v: Floats, shrink: float) -> Floats:
-    """Return the point x with the least <v, x> of the shrunken copy, (R, N) -> (R, N)."""
+    """Return the point x of the shrunken domain with the least <v, x>, (R, N) -> (R, N)."""
     return domain.centre + (1 - shrink) * (domain.lowest(v) - domain.centre)
 
 
@@ -208,7 +210,7 @@ class Proposal(NamedTuple):
     point: Floats
     """Proposed point p, (R, N)"""
     removed: Floats | None = None
-    """Weight that leaves each vertex, (R, A)"""
+    """Weight taken from each of A stored vertices, (R, A)"""
     vertex: Floats | None = None
     """Vertex that gains the removed weight, (R, N)"""
     mass: Floats | None = None
@@ -223,14 +225,14 @@ class LocalOracle(ABC):
 
     rho: float
     start: Floats
-    """First point x of all replicas, (N,)"""
+    """Starting point of all replicas, (N,)"""
 
     @abstractmethod
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """Return points p near x, (R, N), with the least <g, p> for gradients g and radii (R,)."""
+        """Return points p near x; no point within `radius` of x has a smaller <g, p>."""
 
     def propose(self, x: Floats, radius: Floats, g: Floats) -> Proposal:
-        """Return the points p together with the weights that `accept` needs."""
+        """Return the points that a call returns, with the weights that `accept` needs."""
         return Proposal(self(x, radius, g))
 
     def accept(self, proposal: Proposal, share: Floats) -> None:
@@ -239,7 +241,7 @@ class LocalOracle(ABC):
 
 
 def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None) -> LocalOracle:
-    """Return the oracle of `domain`; `geometry` is mu, for polytopes with unknown constants.
+    """Return the local linear oracle of `domain`; `geometry` replaces a polytope's constant mu.
 
     >>> oracle = local_oracle(Simplex(3), 1)
     >>> x, g = np.array([[0.2, 0.5, 0.3]]), np.array([[0.0, 1.0, 2.0]])
@@ -266,7 +268,7 @@ def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None
 
 
 class BallOracle(LocalOracle):
-    """Local oracle of a ball: x - r g/|g|, the ball's lowest point, or a point on both spheres."""
+    """Local oracle of a ball: the lowest point, exactly, of its intersection with a ball at x."""
 
     rho = 1.0
 
@@ -289,7 +291,7 @@ class BallOracle(LocalOracle):
 
 
 class BoxOracle(LocalOracle):
-    """Local oracle of a box: each coordinate moves by r against its gradient and is clipped."""
+    """Local oracle of a box: each coordinate moves by the radius against its gradient, clipped."""
 
     def __init__(self, domain: Box) -> None:
         self._width, self.rho, self.start = domain.half_width, sqrt(domain.dim), domain.centre
@@ -313,7 +315,7 @@ class SimplexOracle(LocalOracle):
 
 
 class L1Oracle(LocalOracle):
-    """Local oracle of an l_1 ball of radius b; x is a mixture of its corners and 0."""
+    """Local oracle of an l_1 ball: mass moves as on a simplex, between its corners and 0."""
 
     def __init__(self, domain: L1Ball) -> None:
         self._radius, self._reach = domain.radius, sqrt(domain.dim) / domain.radius
@@ -332,7 +334,7 @@ class L1Oracle(LocalOracle):
 
 
 class PolytopeOracle(LocalOracle):
-    """Local oracle of a polytope, with x a stored mixture of vertices; a call adds one at most."""
+    """Local oracle of a polytope; x is stored as a mixture of vertices, and a call adds one."""
 
     def __init__(self, domain: Domain, replicas: int, geometry: float) -> None:
         self._domain, N = domain, domain.dim
@@ -363,7 +365,7 @@ class PolytopeOracle(LocalOracle):
         self._weights[everyone, slot] += share * mass
 
     def _slots(self, vertex: Floats) -> Ints:
-        """Return the index of the vertex, or of the first free place; extend a full list."""
+        """Return the index of each vertex in the list, or of the first entry of weight 0."""
         free = self._weights <= 0
         same = (self._atoms == vertex[:, None]).all(axis=-1) & ~free
         known = same.any(axis=-1)
@@ -375,7 +377,7 @@ class PolytopeOracle(LocalOracle):
 
 
 def largest_costs(weights: Floats, cost: Floats, mass: Floats) -> Floats:
-    """Take `mass` (R,), at most all weight, from the weights (R, A) of the largest costs first."""
+    """Return how much of each weight (R, A) is removed if `mass` (R,) leaves the largest costs."""
     order = np.argsort(-cost, axis=-1, kind="stable")
     held = np.take_along_axis(weights, order, axis=-1)
     before = np.cumsum(held, axis=-1) - held

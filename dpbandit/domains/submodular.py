@@ -29,12 +29,12 @@ from dpbandit.domains.matroids import separated
 
 @dataclass(frozen=True)
 class ConcaveBase(Domain):
-    """The polytope `{x: sum_S x <= g(|S|) for all S, sum x = g(N)}`, g concave: mixtures of
-    rankings.
+    """Mixtures of rankings, the polytope `{x: sum_S x <= g(|S|) for all S, sum x = g(N)}` with g
+    concave.
 
-    `marginals` are g(i) - g(i - 1), falling: the corners are their orders (a permutahedron), for
-    example (N, ..., 2, 1) for ranks. The diameter is sqrt(2 (m.m - m.reversed m)), the outer radius
-    `|m - mean m|`, m = `marginals`.
+    `marginals`, m, are the decreasing differences g(i) - g(i - 1); the corners are all orders of m
+    (a permutahedron), for example of (N, ..., 2, 1) for ranks. The diameter is
+    sqrt(2 (m.m - m.reversed m)), the outer radius `|m - mean m|`.
 
     >>> ConcaveBase((3.0, 2.0, 1.0)).lowest(np.array([[5.0, -4.0, 0.0]]))
     array([[1., 3., 2.]])
@@ -128,8 +128,8 @@ class ConcaveBase(Domain):
     def _reach(self, x: Floats, u: Floats) -> Floats:
         """Return the largest t for which x + t u stays in the polytope, (R,).
 
-        Discrete Newton method from above: if any inequality is violated at x + t u, the one of some
-        set of the largest entries is violated most; reduce t until all of these hold, and repeat.
+        Discrete Newton method from above: the most violated inequality at x + t u is that of its j
+        largest entries, for some j; reduce t until these N inequalities hold, and repeat.
         """
         bounds, t = np.cumsum(self.marginals), np.full(len(x), self.diameter)
         while True:
@@ -181,9 +181,9 @@ def check_submodular(table: Floats, dim: int, tolerance: float) -> None:
 
 
 def shapley(table: Floats, dim: int) -> Floats:
-    """Return the mean gain of each item over all orders of arrival, (N,).
+    """Return the Shapley value of F = `table`, (N,): mean gains of items over all their orders.
 
-    The sum over sets S without i of `|S|! (N - |S| - 1)! / N! (F(S + i) - F(S))`.
+    Item i has the sum over sets S without i of `|S|! (N - |S| - 1)! / N! (F(S + i) - F(S))`.
     """
     masks = np.arange(2**dim)
     weights = [factorial(s) * factorial(dim - s - 1) / factorial(dim) for s in range(dim)]
@@ -192,9 +192,9 @@ def shapley(table: Floats, dim: int) -> Floats:
 
 
 def farthest_order(table: Floats, centre: Floats) -> float:
-    """Return the largest `|gains - centre|` over all orders of arrival.
+    """Return the largest distance from `centre` of a corner, the items' gains of F in an order.
 
-    best[S + i] = max over the last item i of best[S] + (F(S + i) - F(S) - c_i)^2.
+    Largest square: best[S + i] = max over i of best[S] + (F(S + i) - F(S) - centre_i)^2.
     """
     dim = len(centre)
     masks, sizes, best = np.arange(2**dim), members(dim).sum(axis=-1), np.zeros(2**dim)
@@ -220,9 +220,9 @@ class SubmodularBase(Domain):
     `function` F takes a frozenset of items 0..N-1; F(A | B) + F(A & B) <= F(A) + F(B).
 
     Up to 12 items all subsets are listed: F is checked, the centre is the Shapley value (the mean
-    corner over all orders), V, R and r are exact, and D <= 2 R. With more, the caller must give
-    `given_centre` and `inner_radius`, which are not checked (V is then all vectors of sum 0), and R
-    and D are bounds from F(all) - F(all but i) <= x_i <= F({i}).
+    corner over all orders), and the radii are exact. With more items the caller must give
+    `given_centre` and `inner_radius`, which are not checked, and the outer radius is a bound from
+    F(all) - F(all but i) <= x_i <= F({i}). The diameter is always a bound.
 
     >>> domain = SubmodularBase(lambda items: float(min(len(items), 2)), 3)
     >>> domain.lowest(np.array([[5.0, -4.0, 0.0]]))
@@ -232,7 +232,7 @@ class SubmodularBase(Domain):
     function: SetFunction
     dim: int
     inner_radius: float = 0.0
-    """Radius r of a ball around the centre; if 0, it is computed from the listed subsets"""
+    """Radius of a ball around the centre; if 0, it is computed from the listed subsets"""
     given_centre: tuple[float, ...] | None = None
     has_projection = False
 
@@ -251,7 +251,7 @@ class SubmodularBase(Domain):
             )
 
     def _check(self) -> None:
-        """Check F, the centre and `inner_radius` by all subsets; compute an `inner_radius` of 0."""
+        """Check F, the centre and `inner_radius` on all subsets; if it is 0, compute it."""
         check_submodular(self._table, self.dim, _RELATIVE_TOLERANCE * self._scale)
         if self.affine_dim == 0:
             raise InputError("Expected the function not to be additive: its base is one point.")

@@ -1,7 +1,8 @@
 """Click models: observed clicks on a list, rewards, and the list of largest expected reward.
 
-Positions are counted from 0 in the code; a_k is the attraction of the item at position k, the
-probability that somebody who looks at it clicks::
+Positions k are counted from 0 in the code; a user looks at position k with probability chi_k or
+gamma(k, distance to the last click), and a_k is the attraction of its item, the probability that
+somebody who looks at it clicks::
 
     model      P(click at k)                        reward        expected, exactly
     position   chi_k a_k, independent               clicks        sum chi_k a_k
@@ -47,7 +48,7 @@ class ClickModel(ABC):
 
     @property
     def weights(self) -> Floats:
-        """Weight of each position, (m,); the best item belongs at the largest."""
+        """Weight of each position, (m,); the best item belongs where the weight is largest."""
         return np.ones(self.length)
 
     @property
@@ -62,12 +63,12 @@ class ClickModel(ABC):
 
     @property
     def square_total(self) -> float:
-        """Public bound on the sum of squares of `looked_at` over a list."""
+        """Public bound on the sum of squares of `looked_at` over the positions of a list."""
         return float(self.length)
 
     @property
     def look_total(self) -> float:
-        """Public bound on the sum of `looked_at` over a list."""
+        """Public bound on the sum of `looked_at` over the positions of a list."""
         return float(self.length)
 
     @abstractmethod
@@ -83,14 +84,14 @@ class ClickModel(ABC):
 
     @abstractmethod
     def looked_at(self, clicks: Floats) -> Floats:
-        """Return P(a look becomes a click if it attracts) by position, given clicks (..., m).
+        """Return the probabilities that items of attraction 1 are clicked, by position, (..., m).
 
-        It is 0 at positions that the user is not known to have looked at; it depends on clicks
-        alone.
+        It is computed from the observed clicks (..., m) alone, and is 0 at positions that the user
+        is not known to have looked at.
         """
 
     def possible(self, clicks: Floats) -> Floats:
-        """Return the clicks (..., m) in {0, 1}, with those set to 0 that the model excludes."""
+        """Return clicks (..., m) in {0, 1}; clicks that the model excludes are set to 0."""
         return clicks
 
 
@@ -98,8 +99,8 @@ class ClickModel(ABC):
 class PositionBased(ClickModel):
     """A model in which a user looks at position k with probability chi_k, whatever she clicked.
 
-    The reward is the number of clicks. Richardson, Dominowska and Ragno, WWW 2007. chi_k = k^-eta
-    is how Joachims, Swaminathan and Schnabel, WSDM 2017, simulate: an assumption, not a fit.
+    The reward is the number of clicks. Richardson, Dominowska and Ragno, WWW 2007. Joachims,
+    Swaminathan and Schnabel, WSDM 2017, simulate with chi_k = k^-eta, which is not fitted to data.
     """
 
     chances: tuple[float, ...]
@@ -141,7 +142,7 @@ class PositionBased(ClickModel):
 
 @dataclass(frozen=True)
 class UntoldPositions(ClickModel):
-    """A `PositionBased` model of which agents know the length, not the probabilities of looks."""
+    """A `PositionBased` model whose probabilities of looks are unknown to agents."""
 
     length: int
 
@@ -297,7 +298,7 @@ class Browsing(ClickModel):
 
 
 def _none_before(clicks: Floats) -> Floats:
-    """Return 1 down to the first click of each list, that position included, and 0 below."""
+    """Return 1 at positions of each list up to and including that of the first click, 0 below."""
     above = np.maximum.accumulate(clicks, axis=-1)
     return 1.0 - np.concatenate([np.zeros((*clicks.shape[:-1], 1)), above[..., :-1]], axis=-1)
 

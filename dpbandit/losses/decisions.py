@@ -31,7 +31,7 @@ from dpbandit.losses.loss import (
 
 @dataclass(frozen=True)
 class Linear(Loss):
-    """Linear loss f(x; a) = <a, x - centre>, `|a|_2 <= 1`; at most the outer radius in size.
+    """Linear loss f(x; a) = <a, x - centre>, `|a|_2 <= 1`; `|f|` is at most the outer radius.
 
     The best fixed point is one call of the linear oracle.
     """
@@ -113,7 +113,7 @@ class Experts(Loss):
 
 
 class _SupportFunction:
-    """Comparator of linear losses, min over x of <A, x - origin> with A the sum of the data."""
+    """Comparator of linear losses; it minimises <A, x - origin>, with A the sum of the data."""
 
     def __init__(self, domain: Domain, replicas: int, origin: Floats) -> None:
         self._domain, self._origin = domain, origin
@@ -129,12 +129,13 @@ class _SupportFunction:
 
 @dataclass(frozen=True)
 class Quadratic(Loss):
-    """Squared distance f(x; c) = `1/2 |x - c|^2`, c in the domain: curvature 1, range [0, D^2 / 2].
+    """Squared distance f(x; c) = `1/2 |x - c|^2` from a point c of the domain; curvature 1.
 
-    Gradients are at most D, the diameter. If the domain has no projection, c is only clipped to the
-    ball of V of radius R around the centre, and 2 R replaces D. If c is within `reach` < R of the
-    centre, gradients are at most R + reach. The best fixed point is the projection of the mean of
-    the c (without a projection: Frank-Wolfe, certified to 1e-6 a round).
+    Values lie in [0, D^2 / 2], gradients are at most D, the diameter. If the domain has no
+    projection, c is only clipped to the distance R from the centre, the outer radius, and 2 R
+    replaces D. If c is within `reach` < R of the centre, gradients are at most R + reach. The best
+    fixed point is the projection of the mean of the c (by Frank-Wolfe to 1e-6 a round if the domain
+    has no projection).
     """
 
     domain: Domain
@@ -195,8 +196,8 @@ class TiltedQuadratic(Loss):
     """Loss f(x; a) = `1/2 |x - centre|^2 + <a, x - centre>`, `|a|_2 <= tilt`.
 
     Curvature 1, gradients at most R + tilt, R the outer radius; values lie in
-    [s^2 / 2 - tilt s, R^2 / 2 + tilt R], s = min(tilt, R). The best fixed point is
-    the projection of centre - mean a (without a projection: Frank-Wolfe, to 1e-6 a round).
+    [s^2 / 2 - tilt s, R^2 / 2 + tilt R], s = min(tilt, R). The best fixed point is the projection
+    of centre - mean a (by Frank-Wolfe to 1e-6 a round if the domain has no projection).
     """
 
     domain: Domain
@@ -247,12 +248,13 @@ class TiltedQuadratic(Loss):
 
 @dataclass(frozen=True)
 class OffsetQuadratic(Loss):
-    """Loss f(x; s) = `slope y_1 + H/2 |y|^2 - offset s`, y = x - centre, a number s in [-1, 1].
+    """Loss f(x; s) = `slope y_1 + H/2 |y|^2 - offset s`, y = x - centre, with s in [-1, 1].
 
     The offset changes no minimiser and no regret, but it misleads one-point bandit methods: if s is
     the sign of this round's exploration direction, they ascend. (Smith and Thakurta's claim for
-    strongly adaptive adversaries fails on it, with one dimension and offset = 3 beta slope for
-    exploration of size beta.) Gradients are at most slope + H R, R the outer radius.
+    strongly adaptive adversaries fails on this loss, in one dimension with offset = 3 beta slope
+    for exploration of size beta.) H is `curvature`, and gradients are at most slope + H R, with R
+    the outer radius.
     """
 
     domain: Domain
@@ -320,12 +322,12 @@ def in_ball(domain: Domain, z: Floats, radius: float) -> Floats:
 
 @dataclass(frozen=True)
 class Kink(Loss):
-    """Loss f(x; a) = `slope |x - a|_2 + H/2 |x - a|_2^2`, a in V within `spread` of the centre.
+    """Loss f(x; a) = `slope |x - a|_2 + H/2 |x - a|_2^2`, with a within `spread` of the centre.
 
-    Gradients are at most slope + H (R + spread), R the outer radius, values in [0, slope (R +
-    spread) + H/2 (R + spread)^2]. At x = a every vector of norm <= slope is a subgradient;
-    `gradient` returns slope e_1, the first unit vector, there. With spread = 0 the kink is the
-    centre in every round, and the best fixed point too; else the best is found numerically, to a
+    H is `curvature`. Gradients are at most slope + H (R + spread), R the outer radius, and values
+    in [0, slope (R + spread) + H/2 (R + spread)^2]. At x = a every vector of norm <= slope is a
+    subgradient; `gradient` returns slope times the first unit vector there. With spread = 0 both
+    the kink and the best fixed point are the centre; else the latter is found numerically, to a
     certified gap (`DataSum`).
     """
 
@@ -424,25 +426,25 @@ _MAX_GOODS = 12
 
 @dataclass(frozen=True)
 class Revenue(Loss):
-    """Negative profit f(x; a) = -<p - unit_costs, a - B p> dollars, p = list_prices + x, demand a.
+    """Negative profit f(x; a) = -<p - c, a - B p> in dollars at prices p = list_prices + x.
 
-    Units sold at prices p are q = a - B p, with B public, symmetric and positive definite, so that
-    profit is concave in x, the differences from list prices in dollars: H = 2 lambda_min(B),
-    smoothness 2 lambda_max(B). Every a_i lies within demand_i (1 +- spread). L and the range of
-    values are exact: `|2 B p - a - B c|` and the loss are largest at corners; the least loss solves
-    a quadratic program at the largest demand. The best fixed point solves a quadratic program in
-    the mean demand (`QuadraticSum`).
+    Units sold are a - B p; a is private, each a_i within demand_i (1 +- spread), and c are the unit
+    costs. B is public, symmetric and positive definite, so the loss is convex in x, the differences
+    from list prices in dollars: its curvature is 2 lambda_min(B), its smoothness 2 lambda_max(B).
+    The Lipschitz constant and the range of values are exact: `|2 B p - a - B c|` and the loss are
+    largest at corners; the least loss solves a quadratic program at the largest demand. The best
+    fixed point solves a quadratic program in the mean demand (`QuadraticSum`).
     """
 
     domain: Box
     list_prices: tuple[float, ...]
-    """List prices in dollars, the middle of each range"""
+    """List prices in dollars, each the middle of its product's price range"""
     effects: tuple[tuple[float, ...], ...]
     """Price effects B, units lost per dollar; off the diagonal < 0 for substitutes"""
     demand: tuple[float, ...]
-    """Mean demand in units, the middle of the range of users' a"""
+    """Middle of the range of users' demand at price 0, in units of each product"""
     spread: float
-    """Largest relative deviation of a user's demand, in [0, 1)"""
+    """Largest deviation of a user's demand at price 0 from `demand`, as a share, in [0, 1)"""
     unit_costs: tuple[float, ...]
     """Unit costs in dollars, below all prices"""
 

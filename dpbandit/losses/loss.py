@@ -74,10 +74,10 @@ class Loss(ABC):
         """Clip the datum to its public bounds; non-finite data become a public constant."""
 
     def admitted(self, feedback: Floats, replicas: int) -> Floats:
-        """Return the feedback of an agent, `(R, *datum_shape)`, clipped by `admissible`.
+        """Return an agent's feedback, `(R, *datum_shape)`, clipped to its public bounds.
 
-        Raises `InputError` for any other shape: numpy would broadcast a smaller one over the
-        gradient's entries, and a user could move more than any sensitivity says.
+        Raises `InputError` for any other shape: numpy would broadcast a smaller array over the
+        gradient's entries, and one user's change could exceed the declared sensitivity.
         """
         shaped("data", np.asarray(feedback), (replicas, *self.datum_shape))
         return self.admissible(feedback)
@@ -95,7 +95,7 @@ class Loss(ABC):
         """Return a new `Comparator` without data."""
 
 
-_MAX_STEPS = 20_000  # of `minimise_quadratic`
+_MAX_STEPS = 20_000  # largest number of steps of `minimise_quadratic`
 _MAX_CORNERS = 500
 """Largest number of corrective steps of one minimisation."""
 _MIN_SHARE = 1e-12
@@ -105,14 +105,15 @@ _MIN_SHARE = 1e-12
 def minimise_quadratic(
     domain: Domain, G: Floats, c: Floats, start: Floats, tolerance: Floats, steps: int = _MAX_STEPS
 ) -> tuple[Floats, Floats]:
-    """Return a point with a gap of at most `tolerance` (R,), or the last of `steps`, and its gap.
+    """Minimise until the gap is at most `tolerance` (R,), in at most `steps`; return x and the gap.
 
-    1. Begin at the unconstrained minimiser (projected on C, or if it lies in C) or at `start`
-       (R, N) in C, whichever is better.
+    1. Begin at `start` (R, N), a point of the domain, or at the unconstrained minimiser, whichever
+       is better. The latter is projected; without a projection it is used if it is in the domain.
     2. With a projection: Nesterov's accelerated gradient with restarts (O'Donoghue and Candes,
        2015). Without: pairwise Frank-Wolfe (Lacoste-Julien and Jaggi, 2015), which converges
-       linearly on polytopes and slower on other sets; then, where G is so ill-conditioned that
-       the gap is not met, Wolfe's corrective steps (1976), slower but robust to conditioning.
+       linearly on polytopes and slower on other sets; then, where the matrix G is so
+       ill-conditioned that the gap is still larger, Wolfe's corrective steps (1976), which are
+       slower but robust to conditioning.
     """
     values, vectors = np.linalg.eigh(_on_subspace(domain, G))
     large = values > _MIN_SHARE * values[:, -1:]
@@ -170,7 +171,7 @@ def _accelerated(
 def _pairwise(
     domain: Domain, G: Floats, c: Floats, x: Floats, tolerance: Floats, steps: int
 ) -> tuple[Floats, Floats]:
-    """Minimise with x as a mixture of points: weight moves from the worst to the best."""
+    """Minimise over mixtures of points: each step moves weight from the worst to the best point."""
     R, N = x.shape
     slots = 3 * N + 5
     atoms, weights = np.zeros((R, slots, N)), np.zeros((R, slots))
@@ -242,7 +243,7 @@ def _best_weights(atoms: Floats, G: Floats, gradient: Floats, weights: Floats) -
 
 
 def _make_room(atoms: Floats, weights: Floats) -> None:
-    """Merge the two lightest atoms, whose mean is in the domain, of replicas with a full table."""
+    """Replace the two lightest atoms by their mean in replicas whose table of atoms is full."""
     full = np.flatnonzero(weights.min(axis=1) > 0)
     if len(full):
         one, two = weights[full].argsort(axis=1)[:, :2].T
@@ -269,22 +270,22 @@ def _on_subspace(domain: Domain, G: Floats) -> Floats:
 
 
 Sums: TypeAlias = Callable[[Floats], tuple[Floats | float, Floats, Floats]]
-"""Coefficient sums over n rounds' data `(R, n, *datum_shape)`, G (R, N, N), or a number g for G = g
-I, c (R, N) and s (R,), of f = 1/2 <y, G y> - <c, y> + s, y = x - centre."""
+"""Function from n rounds' data `(R, n, *datum_shape)` to the coefficients G (R, N, N), c (R, N) and
+s (R,) of their total loss 1/2 <y, G y> - <c, y> + s, y = x - centre; G = g I is the number g."""
 
 TOLERANCE = 1e-6
-"""Certified gap per round where there is no closed form."""
+"""Largest certified gap to the minimal loss, per round, if the minimum has no closed form."""
 _BLOCK_SIZE = 256
-"""Rounds summed at once, from its multiples on, so that sums do not depend on calls of `best`."""
+"""Number of rounds in a block that is summed at once, whenever `best` is called."""
 
 
 class QuadraticSum:
-    """Comparator of quadratic losses: the minimum of 1/2 <y, G y> - <c, y> + s over the domain.
+    """Comparator of losses 1/2 <y, G y> - <c, y> + s, y = x - centre, summed over rounds.
 
-    If G is a multiple of I and the domain has a projection, x = Proj(centre + c / G) is exact. Else
-    x is found numerically, from the last answer on, to a certified gap of 1e-6 a round. The time of
-    a call of `best` does not depend on the number of rounds: about 1 ms, or 10 ms without a
-    projection. `gap` (R,) is the certified gap of the last call.
+    If the sum G is a multiple of I and the domain has a projection, that of centre + c / G is the
+    exact minimiser. Else it is found numerically, starting at the last one, to a certified gap of
+    1e-6 a round. The time of a call of `best` does not depend on the number of rounds: about 1 ms,
+    or 10 ms without a projection. `gap` (R,) is the certified gap of the last call.
     """
 
     def __init__(
@@ -334,20 +335,20 @@ def row_sums(data: Floats) -> Floats:
 
 
 SMOOTH_TOLERANCE = 2e-7
-"""Certified gap per round, relative to the largest change of one round's loss."""
-_NEWTON_STEPS = 200  # at most, of one minimisation
-_MAX_HALVINGS = 30  # of the step in a line search
+"""Largest certified gap per round, as a share of the largest change of one round's loss."""
+_NEWTON_STEPS = 200  # largest number in one minimisation
+_MAX_HALVINGS = 30  # largest number of halvings of the step in a line search
 
 
 class Smoothed(NamedTuple):
-    """Sums over the data of f and of a smooth upper bound f_mu >= f, at x."""
+    """Sums over the data, at a point x, of losses f and of their smooth upper bounds f_mu >= f."""
 
     value: Floats
     """Sum of the losses f, (R,)"""
     smooth: Floats
     """Sum of the smoothed losses f_mu, (R,)"""
     slack: Floats
-    """Gap at x between f and an affine lower bound of f whose slope is `gradient`, (R,)"""
+    """Difference at x between the sum of f and its affine lower bound of slope `gradient`, (R,)"""
     gradient: Floats
     """Gradient of the smoothed sum, (R, N)"""
     hessian: Floats
@@ -378,24 +379,26 @@ class SmoothedLoss(Protocol):
 
 
 class DataSum:
-    """Comparator of losses with kinks: smoothing, Newton steps over the domain, a certificate::
+    """Comparator of losses with kinks: smoothing, Newton steps over the domain, a certificate.
 
-        kinks |r| are smoothed to sqrt(r^2 + mu^2), whose slope s in (-1, 1) is dual feasible:
-        f(y) >= sum s (r(y))  for all y, an affine function; its least value over the domain takes
-        one call of the linear oracle, and certifies x.
+    Kinks `|r(y)|`, with r affine, are smoothed to sqrt(r^2 + mu^2), f to f_mu. At the point x the
+    smoothed kinks have slopes s in (-1, 1), hence f is at least the sum of the s r(y), an affine
+    function of y. Its minimum over the domain takes one call of the linear oracle, and the
+    difference between f(x) and this minimum is the certified gap.
 
-    Losses are measured in units of min(hi - lo, L D), the largest change of a round's loss, and mu
-    in that unit over L. Steps 1-2 repeat until the certified gap is at most 2e-7 units a round,
-    from the last solution on, with mu at least the share of new data::
+    The unit of losses is the largest change of a round's loss, min(hi - lo, L D) with L the
+    Lipschitz constant and D the diameter; the unit of mu is this divided by L. Starting from the
+    last solution, with mu at least the share of new data, steps 1-2 repeat until the certified gap
+    is at most 2e-7 units a round::
 
-      1. if at most half of the gap (or of 2e-7 a round) is x's distance from the minimum of f_mu,
-         the rest due to smoothing, mu <- mu / 5;
+      1. if f_mu(x) is above the minimum of f_mu by at most half of the gap that smoothing causes
+         (or half of 2e-7 units a round), mu <- mu / 5;
       2. else a Newton step: f_mu's quadratic model over the domain, and a line search.
 
     A call reads all data some 10 times: with R = 8, N = 5 and 10,000 rounds it takes 0.05 s
-    (absolute: 0.15 s, and up to 0.6 s for fewer than 100 rounds, whose best point is a corner of
-    many kinks); memory is 8 R T (N + 1) bytes, twice that while it grows. `gap` (R,), in units of
-    the loss, is the last certified gap; a gap above the goal raises a warning.
+    (absolute losses 0.15 s, and up to 0.6 s for fewer than 100 rounds, whose best point is where
+    many kinks meet). Memory is 8 R T (N + 1) bytes, twice that while the table grows. `gap` (R,) is
+    the last certified gap in the unit of `value`; a larger gap than aimed for raises a warning.
     """
 
     def __init__(self, loss: SmoothedLoss, replicas: int, shape: tuple[int, ...]) -> None:

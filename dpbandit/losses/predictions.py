@@ -26,18 +26,17 @@ from dpbandit.losses.loss import Comparator, DataSum, Loss, QuadraticSum, Smooth
 
 
 class Prediction(Loss):
-    """Loss phi(u, b) of a prediction u = <a, x - centre>: features `|a| <= 1`, labels
-    `|b| <= bound`.
+    """Loss of a prediction u = <a, x - centre>, with features `|a| <= 1` and labels `|b| <= bound`.
 
-    The datum is (N + 1,): a, then b. The norm of a is Euclidean, so that u lies in [-R, R], except
-    in subclasses of `Regression`. The best fixed point is found numerically over all data, to a
-    certified gap (`DataSum`).
+    The datum is (N + 1,): a, then b. The norm of a is Euclidean, except in `Regression` and its
+    subclasses, so u is at most the outer radius in absolute value. The best fixed point is found
+    numerically over all data, to a certified gap (`DataSum`).
     """
 
     domain: Domain
     bound: float = 1.0
     order: float = 2
-    """Order q of the norm of features"""
+    """Order q of the l_q norm in which features are bounded"""
 
     @property
     def reach(self) -> float:
@@ -91,16 +90,20 @@ class Prediction(Loss):
 
     @abstractmethod
     def _slope(self, u: Floats, b: Floats) -> Floats:
-        """Return a subgradient of phi in the prediction u."""
+        """Return a subgradient of the loss with respect to the prediction u, for the label b."""
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the smooth upper bound, phi less its affine lower bound, slope, curvature."""
+        """Return a smooth upper bound on the loss phi at u, with its derivatives.
+
+        The four arrays are the bound, phi(u) minus the affine lower bound of phi that has the same
+        slope, the bound's slope and its curvature; the larger mu, the smoother the bound.
+        """
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Absolute(Prediction):
-    """Absolute error `|u - b|`, `|b| <= bound`; values in [0, R + bound], R the outer radius."""
+    """Absolute error `|u - b|` of a prediction u for a label `|b| <= bound`."""
 
     domain: Domain
     bound: float = 1.0
@@ -128,9 +131,9 @@ class Absolute(Prediction):
 
 @dataclass(frozen=True)
 class Hinge(Prediction):
-    """Hinge loss max(0, 1 - b u), labels b in [-1, 1], values in [0, 1 + R], R the outer radius.
+    """Hinge loss max(0, 1 - b u) of a prediction u for a label b in [-1, 1].
 
-    The slope at the kink is 0.
+    Values lie in [0, 1 + R], R the domain's outer radius. The slope at the kink is 0.
     """
 
     domain: Domain
@@ -158,9 +161,9 @@ class Hinge(Prediction):
 
 @dataclass(frozen=True)
 class Logistic(Prediction):
-    """Logistic loss log(1 + exp(-b u)), labels b in [-1, 1]; smoothness 1/4.
+    """Logistic loss log(1 + exp(-b u)) of a prediction u for a label b in [-1, 1]; smoothness 1/4.
 
-    Gradients are at most 1 / (1 + e^-R), R the outer radius; values lie in
+    With R the domain's outer radius, gradients are at most 1 / (1 + e^-R), and values lie in
     [log(1 + e^-R), log(1 + e^R)].
     """
 
@@ -189,9 +192,9 @@ class Logistic(Prediction):
 
 @dataclass(frozen=True)
 class Squared(Prediction):
-    """Squared error (u - b)^2 / 2, `|b| <= bound`; values in [0, (R + bound)^2 / 2].
+    """Squared error (u - b)^2 / 2 of a prediction u for a label `|b| <= bound`.
 
-    The best fixed point needs the sums of a a', b a and b^2 alone (`QuadraticSum`).
+    The best fixed point needs only the sums of a a', b a and b^2, a the features (`QuadraticSum`).
     """
 
     domain: Domain
@@ -224,7 +227,7 @@ class Squared(Prediction):
 
 
 def hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return `sqrt(r^2 + mu^2) >= |r|`, `|r| - slope r`, the slope in (-1, 1) and the curvature."""
+    """Return h = `sqrt(r^2 + mu^2)`, `|r| - h' r`, and h's derivatives h' and h'' in r."""
     root = np.sqrt(r**2 + mu**2)
     slack = np.abs(r) * mu**2 / (root * (root + np.abs(r)))  # uncancelled
     return root, slack, r / root, mu**2 / root**3
@@ -232,17 +235,17 @@ def hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 @dataclass(frozen=True)
 class Ramp(Prediction):
-    """Ramp loss max(0, u - b) / (2 R), u = <a, x - centre>, `|b| <= R`, R the outer radius.
+    """Ramp loss max(0, u - b) / (2 R) of a prediction u for a label `|b| <= R`, R the outer radius.
 
-    Users with b >= <a, x* - centre> lose nothing at x*: the realizable regime. The slope at the
-    kink is 0.
+    In the realizable regime there is a point x* with u <= b for every user, whose loss is 0. The
+    slope at the kink is 0.
     """
 
     domain: Domain
 
     @property
     def bound(self) -> float:  # type: ignore[override]
-        """Largest absolute label, the outer radius R."""
+        """Largest absolute label, the outer radius of the domain."""
         return self.domain.outer_radius
 
     @property
@@ -274,8 +277,8 @@ class Ridge(Squared):
     """Ridge loss `1/2 (u - b)^2 + H/2 |y|^2`, u = <a, y>, y = x - centre, `|a|_2 <= 1`,
     `|b| <= bound`.
 
-    H = `curvature`, smoothness 1 + H, gradients at most R + bound + H R; values lie in [0, ((R +
-    bound)^2 + H R^2) / 2].
+    H is `curvature`, R the domain's outer radius. Smoothness is 1 + H, gradients are at most R +
+    bound + H R, and values lie in [0, ((R + bound)^2 + H R^2) / 2].
     """
 
     domain: Domain
@@ -313,10 +316,9 @@ class Ridge(Squared):
 
 
 class Regression(Prediction):
-    """Loss phi(u, y), u = <a, theta>, theta in an `LpBall`, `|a|_q <= 1`, `|y| <= bound`; z = (a,
-    y).
+    """Loss of a prediction u = <a, theta> for a label `|y| <= bound`, with theta in an `LpBall`.
 
-    u lies in [-radius, radius].
+    The datum is (a, y). Features a have dual norm `|a|_q <= 1`, so u lies in [-radius, radius].
     """
 
     domain: LpBall
@@ -341,7 +343,7 @@ class Regression(Prediction):
         raise NotImplementedError
 
     dual_smoothness: float = inf
-    """Lipschitz constant of the gradient from the l_p to the l_q norm"""
+    """Lipschitz constant of the gradient, in the l_q norm, for distances in the l_p norm"""
 
     @cached_property
     def longest(self) -> float:
@@ -357,7 +359,7 @@ class Regression(Prediction):
         return self.dual_smoothness * self.longest**2
 
     def slope(self, u: Floats, y: Floats) -> Floats:
-        """Return phi'(u, y), by which features are multiplied in the gradient."""
+        """Return the derivative of the loss in the prediction u, a factor of the gradient."""
         return self._slope(u, y)
 
 
@@ -395,8 +397,9 @@ class LinearRegression(Regression, Squared):  # type: ignore[override]
 
 @dataclass(frozen=True)
 class LogisticRegression(Regression, Logistic):  # type: ignore[override]
-    """Logistic loss log(1 + exp(-y u)), y clipped to [-1, 1]: L = 1 / (1 + e^-radius), beta = 1/4.
+    """Logistic loss log(1 + exp(-y u)) of a prediction u for a label y clipped to [-1, 1].
 
+    Gradients are at most 1 / (1 + e^-radius) in the dual norm, and their Lipschitz constant is 1/4.
     Values lie in [log(1 + e^-radius), log(1 + e^radius)].
     """
 
@@ -412,8 +415,8 @@ class LogisticRegression(Regression, Logistic):  # type: ignore[override]
 class QuantileRegression(Regression):
     """Pinball loss: level (y - u) if y is above the prediction u, else (1 - level) (u - y).
 
-    L = max(level, 1 - level), values in [0, L (radius + bound)]; no smoothness. The slope at the
-    kink is 0. Koenker and Bassett, "Regression quantiles", Econometrica 1978.
+    Gradients are at most L = max(level, 1 - level), values in [0, L (radius + bound)]; it is not
+    smooth. The slope at the kink is 0. Koenker and Bassett, "Regression quantiles" (1978).
     """
 
     domain: LpBall
