@@ -15,13 +15,13 @@ class Constant(Agent[Spec]):
     """Base class of agents that learn nothing: the policy is the same in all rounds."""
 
     rounds_to_release = int(np.iinfo(np.int64).max)
-    """number of rounds until the policy changes, the largest integer as it never does"""
+    """number of rounds until the policy changes; the largest integer, because it never changes"""
     chances = cast(Floats, None)
     """probability of every arm, (R, K), if actions are arms, else None"""
     masks = ("public", "user")
 
     def lead(self, context: Floats) -> tuple[int, ...]:
-        """Return the leading shape of `context`: (R,), or (n, R) for n rounds of arms."""
+        """Return the leading shape of `context`, which is (R,), or (n, R) for n rounds of arms."""
         axes = len(self.spec.context_shape)
         return context.shape[: 1 if self.spec.n_arms is None else context.ndim - axes]
 

@@ -1,4 +1,4 @@
-"""Private bandits that choose arms by divergences or Chernoff bounds of noisy batch sums."""
+"""Private bandits that choose arms by divergences, or Chernoff bounds, of noisy batch sums."""
 
 from math import ceil, inf, log
 from typing import Annotated, TypeAlias
@@ -14,13 +14,13 @@ Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, G
 Flag: TypeAlias = Annotated[bool, flag]
 
 MEAN_MARGIN = 1e-12
-"""Least distance from 0 and 1 to which means are clipped, as divergences are infinite there."""
+"""Distance from 0 and 1 at which means are clipped, because divergences are infinite at 0 and 1."""
 MAX_EXPONENT = 40.0
-"""Largest exponent v searched in Chernoff's bound (`evidence`); beyond, exp(-v) is negligible."""
+"""Largest exponent v searched in Chernoff's bound (`evidence`); exp(-v) is negligible beyond it."""
 BISECTIONS = 20
 """Number of halvings of a search interval, until 1e-6 of its length is left."""
 LEADER_SHARE = 0.5
-"""Share of the leader's rounds; if the chosen arm has more, the leader is played instead."""
+"""Largest share of the leader's rounds that an arm may have; above it the leader is played."""
 GROWTH_TO_SETTLE = 1.25
 """Smallest factor by which a batch multiplies its arm's rounds, so that there are few releases."""
 
@@ -54,7 +54,7 @@ def private_divergence(x: Floats, y: Floats, epsilon: float) -> Floats:
 
 
 def evidence(x: Floats, y: Floats, n: Floats, e: Floats, epsilon: float) -> Floats:
-    """Return Chernoff's exponent E against true mean y, for a noisy mean x of n rounds, e releases.
+    """Return Chernoff's exponent E against true mean y, for noisy means x of n rounds, e releases.
 
     A sum of n rewards in [0, 1] with mean at least y, and e Laplace(1 / epsilon) noises, is at most
     n x with probability at most exp(-E)::
@@ -114,7 +114,7 @@ class SummedBatches(OneArmBatches):
             self.arm[later], self.length[later] = arm, np.maximum(np.ceil(growth * n) - n, 1)
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
-        """Return for n replicas `here` the next arm, and the factor by which its rounds grow, (n,).
+        """Return the next arm and its rounds' growth factor, (n,) each, for n replicas `here`.
 
         `mean` (n, K) has the noisy mean of every arm; every arm has at least one release.
         """
@@ -140,7 +140,7 @@ class DPKLUCB(SummedBatches):
 
     Differs from the paper:
         1. Written from a summary: constants and proofs of the paper were not seen.
-        2. The length of the first batch, `first`, is ours: the best one on seeds for selection.
+        2. The length of the first batch, `first`, is ours: it was the best on separate seeds.
     """
 
     first: Positive = 8.0
@@ -169,7 +169,7 @@ class DPIMED(SummedBatches):
           1. m_a = clip(s_a / n_a, 0, 1);  play a = argmin n_a d(m_a, max m) + log n_a
              until n_a is growth times what it was
           2. s_a += sum of the batch's rewards + Laplace(1 / epsilon)
-        with n_a, the rounds of arm a, and d as in `dp-klucb`
+        with n_a rounds of arm a, noisy sum s_a, and the divergence d as in `dp-klucb`
 
     Guarantee:
         epsilon-DP of all actions, as for `dp-klucb`.
@@ -206,7 +206,7 @@ class RaceIMED(SummedBatches):
           4. s_a += sum of the batch's rewards + Laplace(1 / epsilon);  e_a += 1
         anytime: I_b = log n_b and no switch to b in 2;  G = log(2 n_b / n_a) / E_a in 3
 
-    1. Evidence has the law of all e_a noises of an arm; `dp-imed` counts them as one.
+    1. Evidence uses the law of the sum of an arm's e_a noises; `dp-imed` counts them as one.
     2. An arm is given up at level 1 / T from the start, not at 1 / n_b.
     3. A batch is as long as the missing evidence requires, so releases are few.
 
@@ -215,7 +215,7 @@ class RaceIMED(SummedBatches):
         one batch, whose arm and length are functions of T, of counts and of earlier releases
         (`CountedSums`).
 
-    **Regret**: the page says what is proved. Total failures, with linear regret, are 5 to 20 times
+    **Regret** bounds are proved in part, see the page. Runs with linear regret are 5 to 20 times
     rarer than with `dp-imed`, but possible.
 
     >>> from dpbandit import certify
@@ -226,9 +226,9 @@ class RaceIMED(SummedBatches):
     anytime: Flag = False
     """True to play by rules that do not use the horizon"""
     slack: Least0 = 2.5
-    """nats by which Chernoff's exponent is assumed too small"""
+    """number of nats by which Chernoff's exponent is assumed to be too small"""
     lead_growth: Growth = 3.0
-    """factor by which a batch of the leader multiplies its rounds; the largest for other arms"""
+    """factor by which a batch multiplies the leader's rounds; at most this for other arms"""
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
         n, each = self.n[here], rows(here.size)

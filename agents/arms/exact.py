@@ -9,11 +9,11 @@ from dpbandit.agents.arms.play import ExactArms, kl_upper, tsallis_chances
 from dpbandit.base import Floats, Ints, drawn, rows
 
 ARRAY_DRAW_ARMS = 15
-"""Smallest number of arms whose posteriors are drawn as an array; for fewer, scalars are faster."""
+"""Smallest number of arms whose posteriors are drawn as an array; for fewer, loops are faster."""
 
 
 class UCB1(ExactArms):
-    """Play the arm with the largest mean plus sqrt(2 ln(t) / n), n its plays in t rounds.
+    """Play the arm with the largest mean plus sqrt(2 ln(t) / n) after n plays of it in t rounds.
 
     Auer, Cesa-Bianchi and Fischer, "Finite-time analysis of the multiarmed bandit problem", Machine
     Learning 2002, Figure 1.
@@ -36,7 +36,7 @@ class KLUCB(ExactArms):
     """Play the arm with the largest upper confidence bound by the Bernoulli divergence.
 
     Garivier and Cappe, "The KL-UCB algorithm for bounded stochastic bandits and beyond", COLT 2011,
-    with c = 0: the bound is the largest q with n kl(s / n, q) <= ln t, for n plays of sum s.
+    with c = 0: the bound is the largest q with n kl(s / n, q) <= ln t, for n plays and sum s.
 
     Guarantee:
         None: exact sums of rewards reach later actions.

@@ -1,4 +1,4 @@
-"""Base classes of agents without contexts: play, upper confidence bounds, released batches.
+"""Base classes of agents without contexts, for play, confidence bounds and released batches.
 
 The agents play arms of contextual problems and ignore contexts; on a simplex with linear losses
 they play vertices.
@@ -69,7 +69,7 @@ class ArmAgent(Agent[Spec]):
         raise NotImplementedError
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        """Learn from arms and rewards of one round, (R,) each; `t` already counts that round."""
+        """Learn from arms and rewards of one round, (R,) each; `t` already counts this round."""
         raise NotImplementedError
 
 
@@ -177,7 +177,7 @@ class ReleasedArms(ArmAgent):
         raise NotImplementedError
 
     def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
-        """Learn from sums `release` of `count` rounds each, of arms in a mask; all (R, K)."""
+        """Learn from released sums of `count` rounds, for arms in a mask; all (R, K)."""
         raise NotImplementedError
 
 
@@ -209,7 +209,7 @@ class OneArmBatches(ReleasedArms):
 
 
 def kl_upper(mean: Floats, level: Floats) -> Floats:
-    """Return the largest q in [mean, 1] whose divergence kl(mean, q) is at most `level`.
+    """Return the largest q in [mean, 1] with a divergence kl(mean, q) of at most `level`.
 
     Newton's method starts above q, and kl(mean, .) is convex, so every iterate is a bound.
 

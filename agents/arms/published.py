@@ -63,7 +63,7 @@ class DPSE(ReleasedArms):
         return np.log(8 * arms), np.log(4 * arms)
 
     def rounds(self) -> Floats:
-        """Return the rounds of each remaining arm in this epoch, (R,); infinite if one is left."""
+        """Return the rounds (R,) of each remaining arm in this epoch; inf if one arm is left."""
         D, (one, two) = 0.5**self.epoch, self.logs()
         R = np.ceil(np.maximum(32 * one / D**2, 8 * two / (self.epsilon * D))) + 1
         return np.where(self.active.sum(axis=1) > 1, R, inf)
@@ -113,7 +113,7 @@ class AdaPKLUCB(OneArmBatches):
         of one episode, whose end depends on counts (`CountedSums`).
 
     **Regret** is of the optimal order, O(sum_a log T / D_a + K log T / epsilon) for gaps D_a,
-    although the mean in use omits half of an arm's rounds.
+    although the mean of the last episode omits half of an arm's rounds.
 
     Differs from the paper:
         1. Means are kept within [0, 1] before the divergence is solved.
@@ -139,7 +139,7 @@ class AdaPKLUCB(OneArmBatches):
         self.length[here] = np.maximum(doubled, 1)[here]
 
     def index(self, m: Floats, N: Floats) -> Floats:
-        """Return the indices (n, K) of arms with noisy means m of N rounds; arbitrary if N is 0."""
+        """Return indices (n, K) of arms with noisy means m of N rounds; arbitrary where N is 0."""
         lg, N = self.alpha * log(max(self.t, 2)), np.maximum(N, 1)
         return kl_upper(m + lg / (self.epsilon * N), lg / N)
 
@@ -182,8 +182,8 @@ class TreeUCB(ArmAgent):
     outweigh the noise of a tree over all rounds before its gap shows.
 
     Differs from the paper:
-        1. One tree over all rounds, not one for each arm over its own rounds: a user is in
-           equally many nodes, and the noise of a sum depends on t, not on n_a.
+        1. One tree over all rounds, not one for each arm over its own rounds: a user is in equally
+           many nodes, and a sum's noise depends on t, not on n_a.
         2. w is the tail bound proved on the page of `kl-ucb-sums`, for the e <= log2(t) + 1
            noises of a sum, fewer than 4 ln t where t >= 2.
     """
@@ -192,7 +192,7 @@ class TreeUCB(ArmAgent):
     remembers = frozenset({Fact.CELL, Fact.PRESENCE})
 
     epsilon: Epsilon = 1.0
-    """target, > 0; inf is UCB1"""
+    """target, > 0; with inf the agent plays as UCB1"""
     sums = started(PrefixSum)
 
     def start(self) -> None:
@@ -234,8 +234,8 @@ class PrivateTsallis(OneArmBatches):
         batch, and batches end by count (`CountedSums`).
 
     **Regret** of the paper's conversion is O(sqrt(K T / epsilon)) in the mean for every oblivious
-    adversary, epsilon <= 1. This variant has no proof: that of Tsallis-INF requires losses
-    in [0, 1], but noisy losses may lie outside.
+    adversary, epsilon <= 1. This variant has no proof: the proof of Tsallis-INF requires losses in
+    [0, 1], but noisy losses may lie outside.
 
     Differs from the paper:
         1. Reconstructed, see above: the rates and constants are not the paper's.
@@ -243,7 +243,7 @@ class PrivateTsallis(OneArmBatches):
     """
 
     epsilon: Epsilon = 1.0
-    """target, > 0; inf is Tsallis-INF"""
+    """target, > 0; with inf the agent plays as Tsallis-INF"""
     uniforms = started(Paced)
 
     def reset(self) -> None:

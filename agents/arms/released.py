@@ -40,19 +40,19 @@ class AllocationTS(ReleasedArms):
     Guarantee:
         epsilon-DP of all actions, or (epsilon, delta) with delta > 0, for replacing one user's
         whole row of rewards: batches end at public rounds, and counts of plays decide which sums
-        are released, so `CountedSums` covers all. The same holds as joint DP: an arm is drawn
-        before its user is seen.
+        are released, so `CountedSums` covers all. This is joint DP, too, as an arm is drawn before
+        its user is seen.
 
     **Regret** on users with the same law is near that of Thompson sampling without privacy, plus a
     price of order K log T / epsilon; the tables are in the study. It has no proof here. If the best
     arm changes, regret is linear: no release is forgotten, so the former best arm is played for a
-    share of all rounds. A variant of step 4 with a single arm for each batch has a linear tail.
+    share of all rounds. With one arm for each batch in step 4 regret would have a linear tail.
 
     **Arms that come and go** by a public schedule: in rounds without some arms, step 3 is one draw
     for the round, and the best available arm is played. Masks that users bring are refused: counts
     of plays would reveal them.
 
-    **Delay**: a batch ends when the rewards of its rounds have arrived; pending counts are of
+    **Delay**: a batch ends when the rewards of its rounds have arrived; pending counts include only
     rewards that arrived.
 
     >>> from dpbandit import compare
@@ -62,16 +62,16 @@ class AllocationTS(ReleasedArms):
     """
 
     epsilon: Epsilon = 1.0
-    """target, > 0; inf is Thompson sampling in batches"""
+    """target, > 0; with inf it is Thompson sampling in batches, without noise"""
     delta: Delta = 0.0
-    """target, in [0, 1); noise is Gaussian if delta makes that smaller than Laplace noise"""
+    """target, in [0, 1); noise is Gaussian where delta makes it smaller than Laplace noise"""
     growth: Positive = 0.15
-    """share of all rounds so far that a batch adds, and of an arm's that a release at least adds"""
+    """batch length / all rounds so far; at least this growth of an arm's rounds for a release"""
     first: Positive = 8.0
-    """epsilon times an arm's rounds in the first batch, and times the shortest batch's rounds"""
+    """epsilon times an arm's rounds in the first batch; later batches have at least as many"""
     masks = ("public", "user")
     draws: Annotated[int, lambda name, value: whole(name, value, 1, _MAX_DRAWS)] = 4000
-    """number of posterior draws of every arm; an arm is played as often as it is best in them"""
+    """number of posterior draws of every arm; arms are played as often as they are best"""
     order = started(Draws)
     uniforms = started(Draws)
 
@@ -179,7 +179,7 @@ class KLUCBSums(OneArmBatches):
     widths: Literal["practice", "proved"] = "practice"
     """confidence widths for the noise, as proved or smaller"""
     first: Positive = 20.0
-    """epsilon times the fewest rounds of a batch, which is the length of an arm's first batch"""
+    """epsilon times the smallest length of a batch, which is the length of an arm's first batch"""
 
     def reset(self) -> None:
         super().reset()

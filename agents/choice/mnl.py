@@ -21,7 +21,7 @@ _NEWTON_STEPS = 3
 _WINDOW_ROUNDS = 512
 """Largest number of rounds stored exactly; earlier ones enter by a quadratic approximation."""
 _FIT_CHUNK = 1 << 18
-"""Number of entries added up at once; fixed, as results must not depend on the replicas."""
+"""Number of entries added up at once; fixed, as results must not vary with the replica count."""
 NOT_PRIVATE = (  # reason why MNLBandit has no guarantee
     "an epoch ends when somebody buys nothing, so the next user's set shows whether the last one "
     "bought, whatever noise is added to counts: delta >= 1 - p at every epsilon, p the chance that "
@@ -41,7 +41,7 @@ class Offer(NamedTuple):
 
 
 def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats) -> Offer:
-    """Return the `Offer` of contexts `(..., *context_shape)`, sets (..., N) and choices (...)."""
+    """Return the `Offer` for contexts `(..., *context_shape)`, sets (..., N) and choices (...)."""
     S = spec.at_most
     product = np.argsort(action == 0, axis=-1, kind="stable")[..., :S]  # offered ones first
     level = np.take_along_axis(action, product, axis=-1)
@@ -54,13 +54,13 @@ def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats
 
 
 def items_of(spec: AssortmentSpec, action: Ints) -> Bools:
-    """Return masks (..., N P) of items, N products at P prices each, for sets (..., N)."""
+    """Return masks (..., N P) of items, N products at P prices, for sets (..., N) of prices."""
     chosen = action[..., None] == np.arange(1, spec.levels + 1)
     return chosen.reshape(*action.shape[:-1], -1)
 
 
 def item_bought(spec: AssortmentSpec, action: Ints, choice: Floats) -> Ints:
-    """Return the bought item, N products x P prices numbered from 0, or N P for none, (...)."""
+    """Return the bought item's number (...) among N products x P prices, from 0; N P for none."""
     known = (choice >= 0) & (choice < spec.n_products) & (choice == np.floor(choice))
     product = np.where(known, choice, 0).astype(np.int64)
     level = np.take_along_axis(action, product[..., None], axis=-1)[..., 0]
@@ -84,7 +84,7 @@ class Assortments(Agent[AssortmentSpec]):
         self.random = self.spec.uniform(self.streams)
 
     def utility(self, context: Floats) -> Floats:
-        """Return the utility of each of N products at each of P prices, (R, N, P)."""
+        """Return the utilities (R, N, P) of N products at P prices."""
         raise NotImplementedError
 
     def best(self, v: Floats) -> Ints:
@@ -94,10 +94,10 @@ class Assortments(Agent[AssortmentSpec]):
 
 
 class LikelihoodFits(Assortments):
-    """Base class of agents that refit the likelihood of all choices, in memory that does not grow.
+    """Base class of agents that refit a logit to all choices, in memory that does not grow.
 
     Up to 512 recent rounds are stored and enter every Newton step exactly. When 512 are stored,
-    their log-likelihood is replaced by its expansion at the fit theta, with information H::
+    their log-likelihood is replaced by its expansion at the fitted theta, with information H::
 
         m += score + H theta,  G += H          log-likelihood = m . theta - theta' G theta / 2
     """
@@ -182,15 +182,15 @@ class MNLUCB(LikelihoodFits):
 
         1. random sets for `first_batch` users
         2. theta maximises the likelihood of all choices so far
-        3. u_j = x_j . theta + alpha |x_j|_{H^-1}, x_j features, H the information so far
+        3. u_j = x_j . theta + alpha |x_j|_{H^-1}, x_j features of j, H the information so far
         4. offer the set (and the prices) of the largest expected margin under u, exactly
 
     Guarantee:
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. A ridge, fits only when data have grown by a tenth, by three Newton steps, and at most
-           the last 512 users stored (`LikelihoodFits`).
+        1. There is a ridge; a fit has three Newton steps, and is made when data have grown by a
+           tenth; at most the last 512 users are stored (`LikelihoodFits`).
         2. `alpha` is a number, not a confidence radius that grows with t.
 
     >>> from dpbandit import compare
@@ -223,9 +223,9 @@ class MNLTS(LikelihoodFits):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. A ridge, fits only when data have grown by a tenth, by three Newton steps, and at most
-           the last 512 users stored (`LikelihoodFits`).
-        2. One draw for each user, not the largest utilities of several; `alpha` is a number.
+        1. There is a ridge; a fit has three Newton steps, and is made when data have grown by a
+           tenth; at most the last 512 users are stored (`LikelihoodFits`).
+        2. There is one draw for each user, not several; `alpha` is a number.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/AssortmentBandit-v0", {"MNLTS": MNLTS()}, horizon=300,
@@ -259,12 +259,12 @@ class MNLBandit(Assortments):
           3. v_j = vbar_j + sqrt(C vbar_j L / T_j) + C L / T_j, L = ln(sqrt(N) l + 1), N products
 
     Guarantee:
-        None, and no noise on counts would help. Say the next epoch's set differs from A_t, the
-        set of user t, with probability 1 - p, whatever was counted, and let user t - 1 have bought,
-        so that A_t = A_{t-1}. Then A_{t+1} != A_{t-1}, which user t + 1 sees, has
-        probability 0 if user t buys and 1 - p if she does not: delta >= 1 - p at every epsilon. An
-        `epsilon` is refused; `MNLCounts` has public batches in place of epochs. Noise on the END of
-        an epoch is another algorithm.
+        None, and no noise on counts would help. Suppose that the next epoch's set differs from A_t,
+        the set of user t, with probability 1 - p whatever was counted, and that user t - 1 bought,
+        so that A_t = A_{t-1}. Then A_{t+1} != A_{t-1}, which user t + 1 sees, has probability 0 if
+        user t buys and 1 - p if she does not: delta >= 1 - p at every epsilon. A finite `epsilon`
+        is refused; `MNLCounts` has public batches in place of epochs. With noise on the END of an
+        epoch it would be another algorithm.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/AssortmentBandit-v0", {"epochs": MNLBandit(confidence=1.0)},

@@ -15,12 +15,12 @@ from dpbandit.privacy.sales import ChoiceScores, Purchases
 _LEAST_EIGENVALUE = 0.3
 """Floor on eigenvalues of the information matrix, in units of the noise's spectral norm."""
 _RELEASE_FADE = 0.8
-"""Factor of the weights of earlier releases at each new one, as they used older parameters."""
+"""Factor of earlier releases' weights at each new one, as their parameters were older."""
 _FIRST_SCORES, _FIRST_PRICED, _FIRST_COUNTS = 5.0, 8.0, 10.0
 """Rounds of the first batch, in units of 2 sqrt(D) / mu for D parameters (or D items for counts).
 Prices need more rounds: an estimate without a slope in the price leads to useless prices."""
 _MIN_WEIGHT, _MAX_WEIGHT = 1e-6, 50.0
-"""Range of the optimistic weight of an item, against the weight 1 of buying nothing."""
+"""Range of an item's optimistic weight, where buying nothing has weight 1."""
 
 
 class Released(Assortments):
@@ -51,8 +51,8 @@ class FadeMNL(Released):
     """Offer the best set under a multinomial logit that is fitted to private fading sums.
 
     A design of this project. Rounds are cut into batches, each a tenth longer than the one before;
-    the first is random sets. At the parameter theta played in a batch every user adds to a fading
-    sum what she contributes to a Newton step::
+    the first is random sets. At the parameter theta of a batch every user adds her contribution to
+    a Newton step to a fading sum::
 
         1. p_j = exp(x_j . theta) / (1 + sum), xbar = sum p_j x_j, over the offered rows x_j
            H = sum p_j x_j x_j' - xbar xbar',   q = x_y - xbar + H theta,  x_y bought (or 0)
@@ -66,15 +66,15 @@ class FadeMNL(Released):
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
-        mu-GDP: what she adds moves by at most sqrt(2 h^2 + 4 c^2) = 1.658 with h = 0.5 and c = 0.75
-        (`ChoiceScores`), at every released theta; her rows, the set that she was offered (a
+        mu-GDP: her contribution moves by at most sqrt(2 h^2 + 4 c^2) = 1.658 with h = 0.5 and c =
+        0.75 (`ChoiceScores`), at every released theta; her rows, the set that she was offered (a
         function of her rows and of releases) and her choice enter nowhere else. A user of batch b
-        is in release k >= b with weight fade^(k - b), and all that has fresh Gaussian noise
+        is in release k >= b with weight fade^(k - b), and every release has fresh Gaussian noise
         (`FadingSum`). Batch ends, weights, steps and clips use public numbers and releases only.
 
-    **Limits.** The logit has to be right: if tastes differ between people, the best set may differ
-    from the best set of the fit. If products share no features (`shared=False`) there are D = N d
-    parameters for N products, and D (D + 1) / 2 noisy numbers in every release.
+    **Limits.** The logit has to be right: if tastes differ between people, the fit's best set may
+    not be the best. If products share no features (`shared=False`) there are D = N d parameters for
+    N products, and D (D + 1) / 2 noisy numbers in every release.
 
     >>> from dpbandit import certify
     >>> from dpbandit.envs import AssortmentBandit
@@ -146,10 +146,10 @@ class MNLCounts(Released):
         1. public batches, each 1.3 times as long as the one before, the first of random sets
         2. at its end release with noise b_j, purchases of item j, and z_j, users who were offered
            j and bought nothing; add both to the earlier releases
-        3. v_j = b_j / z_j + `bonus` standard errors, of sampling and of noise
+        3. v_j = b_j / z_j + `bonus` standard errors of this ratio, from sampling and noise
         4. offer the best set for v, exactly
 
-    v_j is right whatever else was offered: P(j) / P(nothing) = v_j in every set that has j.
+    The ratio estimates v_j whatever else was offered: P(j) / P(nothing) = v_j in every set with j.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and

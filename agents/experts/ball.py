@@ -1,9 +1,9 @@
 """Sparse-vector experts whose experts are the points of a grid or of a ball.
 
-Losses in units of their range have a Lipschitz constant L, so a point within r of the best one
-loses at most L r T more. A smaller r has more experts to try, a larger r a worse best expert: r
-balances both, L r T = margin, by which an expert may lose more than the best before a redraw. Asi,
-Feldman, Koren and Talwar (ICML 2023, section 4) print r = 1 / (L T), with far more experts.
+Let L be the Lipschitz constant of losses in units of their range: in T rounds a point within r of
+the best point loses at most L r T more. A smaller r needs more experts, with a larger r the best
+expert is worse. Here L r T equals the margin by which an expert may lose more than the best before
+a redraw. Asi, Feldman, Koren and Talwar (ICML 2023, section 4) print r = 1 / (L T).
 """
 
 from math import ceil, inf, log, pi, sqrt
@@ -42,7 +42,7 @@ Reach: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1e
 
 
 def net(ball: Ball, spacing: float) -> Floats:
-    """Return M points of a square grid in the N-dimensional ball, (M, N); both ends, if N = 1.
+    """Return a square grid's points in the ball, (M, N); if N = 1, both ends are in the grid.
 
     >>> len(net(Ball(1), 0.002)), len(net(Ball(2), 0.02))
     (1001, 7845)
@@ -73,7 +73,7 @@ def size_of(radius: float, reach: float, dim: int) -> int:
 
 
 def inverse_mass(ball: Ball, reach: float) -> int:
-    """Return 1 / gamma, rounded up: a share >= gamma of the ball is within `reach` of any point.
+    """Return 1 / gamma, rounded up; `reach` around any point is at least a share gamma of the ball.
 
     1 / gamma = (2 R / r)^N, for radius R, r = `reach` and N dimensions: a ball of radius r/2 fits
     at r/2 from any point towards the centre. Raises `InputError` if the number overflows a float.
@@ -101,11 +101,11 @@ class PointsAsExperts(Points):
         return False
 
     def count(self, spec: ConvexSpec, reach: float) -> int:
-        """Return the number of experts that a plan assumes, one within `reach` of any point."""
+        """Return the number of experts that a plan assumes; every point has one within `reach`."""
         raise NotImplementedError
 
     def balanced(self, spec: ConvexSpec, smallest: float, largest: float) -> float:
-        """Return the distance in [smallest, largest] whose extra loss is nearest to the margin."""
+        """Return the reach in [smallest, largest] whose extra loss is nearest to the margin."""
         T, reach, margin = spec.horizon, largest, 1.0
         target = {"epsilon": self.epsilon, "delta": self.delta, "failure": self.beta or 1 / T}
         for _ in range(_REACH_STEPS):
@@ -134,7 +134,7 @@ class PointsAsExperts(Points):
 
 
 class NetExperts(PointsAsExperts):
-    """Sparse-vector experts on a grid of a line or a disc, where some point loses little.
+    """Sparse-vector experts on a grid of a line or a disc, for data with a point of small loss.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, section 4: experts are the points of a net::
@@ -142,20 +142,20 @@ class NetExperts(PointsAsExperts):
         1. the M points in the ball of a grid of the given spacing are experts, with losses
            (f(x; z_t) - low) / (high - low), in [0, 1]
         2. Algorithm 1 plays these experts (`SparseVectorExperts`, certified), with its bound L* on
-           the best loss raised by L r T, L the Lipschitz constant: the net has a point within r
-           of the best one
+           the best loss raised by L r T, L the Lipschitz constant: the net has a point within r of
+           the best point
 
     Guarantee:
         (epsilon, delta)-DP of all points played, for every datum, as for `SparseVectorExperts`.
-        Data are moved into the public set first. Net, L* and range are public.
+        Data are moved into the public set first. The net, L* and the losses' range are public.
 
     **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
     that loses at most `best_loss`; of order N^2 log^2(T) / epsilon in N dimensions with delta = 0.
-    A round costs M evaluations of the loss, so that this is for N <= 2.
+    A round costs M evaluations of the loss, which is affordable for N <= 2.
 
     Differs from the paper:
-        1. r balances L r T against the margin of a segment, where 1 / (L T) is printed.
-        2. "Radius D" is the ball's radius, losses are scaled to [0, 1] by their public range.
+        1. r makes L r T about as large as the margin of a segment; the paper prints 1 / (L T).
+        2. The paper's "radius D" is read as the radius. Losses are scaled by their public range.
 
     >>> from dpbandit import certify
     >>> from dpbandit.losses import Ramp
@@ -188,7 +188,7 @@ class NetExperts(PointsAsExperts):
         return size_of(spec.loss.domain.outer_radius, reach, spec.loss.domain.dim)
 
     def reach(self, spec: ConvexSpec) -> float:
-        """Return the largest distance of a point from the net, which has at most 20,000 or so."""
+        """Return the largest distance of a point from the net of about 20,000 points or fewer."""
         R, N = spec.loss.domain.outer_radius, spec.loss.domain.dim
         if self.spacing is not None:
             return self.spacing / spacing_of(1.0, N)
@@ -223,7 +223,7 @@ class BallDraws(Mechanism):
 
     A loss counts in units of its public range, after the datum was moved into the public set. A
     draw has a generator of its own, seeded by two uniforms of the replica's stream, because exact
-    samplers take as many numbers as they need. `drawing` must be a function of releases.
+    samplers take a varying number of random numbers. `drawing` must be a function of releases.
 
     Guarantee:
         If the sampler is exact, each draw has bounded range eta for replacing one round, because it
@@ -242,7 +242,7 @@ class BallDraws(Mechanism):
     controls = (1,)
 
     order = inf
-    """order of the norm of `sensitivity`, the largest change of a loss over all points"""
+    """order of the norm of `sensitivity`; inf takes the largest change of a loss over all points"""
     sensitivity = 1.0
 
     def __init__(
@@ -308,8 +308,9 @@ class BallExperts(PointsAsExperts):
         any other, N <= 3                       rejection in cells               exact
         any, calibration="heuristic"            hit-and-run                      not
 
-    K and margin are as for 1 / gamma experts, gamma = (r / 2R)^N, R the radius, L the Lipschitz
-    constant: in the proof the mass within r of the best point replaces the best expert's weight.
+    L* is `best_loss`, r = `reach`, L the Lipschitz constant. K and margin are those of 1 / gamma
+    experts, with gamma = (r / 2R)^N for radius R: in the proof the mass within r of the best point
+    replaces the best expert's weight.
 
     Guarantee:
         If draws are exact: (epsilon, delta)-DP of all points played, for replacing one datum, as
@@ -323,11 +324,11 @@ class BallExperts(PointsAsExperts):
     of a draw may reveal data.
 
     Differs from the paper:
-        1. A test of the segment's loss in place of the potential.
-        2. r balances L r T against the margin.
-        3. A point at the edge of the ball has half the neighbourhood: r / 2R, not r / R, and a
-           power of N, not -N.
-        4. No log-concave sampling in polynomial time: its error would cost privacy.
+        1. The test is of the segment's loss, not of the potential.
+        2. r makes L r T about as large as the margin.
+        3. gamma has r / 2R, not r / R, as less of the ball is near a point at its edge; and the
+           power N, not -N.
+        4. Log-concave sampling in polynomial time is not used: its error would cost privacy.
 
     >>> from dpbandit import certify
     >>> from dpbandit.losses import Linear
@@ -370,7 +371,7 @@ class BallExperts(PointsAsExperts):
         return inverse_mass(cast(Ball, spec.loss.domain), reach)
 
     def plan(self, spec: ConvexSpec) -> tuple[float, SparseVectorPlan]:
-        """Return the bound on the loss of good points, and the plan: draws, rate, margin, noise."""
+        """Return a bound on the total loss of points near the best one, and the plan."""
         reach = self.reach or self.balanced(spec, 0.0, spec.loss.domain.outer_radius)
         return self.worst(spec, reach), self.planned(spec, reach, self.count(spec, reach))
 

@@ -16,7 +16,7 @@ time t, ends before log phi has fallen by a with probability at most::
 
 inc_x the growth of max(S(x), L*) up to then, which is c/eta or more if the segment of x ends; the
 sum is (1 - phi_later / phi_t) / (1 - e^(-c/2)). The threshold's noise is independent of the draws,
-and the losses of both. All falls sum to log d at most.
+and oblivious losses are independent of both. All falls together are at most log d.
 
 Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in the
 realizable regime", ICML 2023, Lemma 3.1, is the coarse version: a fall below log 2 has probability
@@ -36,7 +36,7 @@ from dpbandit.privacy.curves import loose_rho
 from dpbandit.privacy.sparse_vector import SegmentNoise
 
 _GRID_CELLS = 2000
-"""Number of cells of the grid on [0, log d], d experts, to which falls of log phi are rounded."""
+"""Number of grid cells on [0, log d], d experts; falls of the log potential are rounded down."""
 _CONVOLUTION_ERROR = 1e-14
 """Bound on the rounding error of one convolution, added to each probability."""
 _POWERS_AT_ONCE = 16
@@ -44,14 +44,14 @@ _POWERS_AT_ONCE = 16
 _MIN_GRID_PROBABILITY = 1e-12
 """Smallest probability computed on the grid; below, the closed form `chernoff` is used."""
 _RATE_MARGIN = 1 - 1e-12
-"""Factor of eta, below 1 so that sums of rounded numbers stay within their budget."""
+"""Factor of the rate of draws, below 1 so that rounded sums stay within the privacy budget."""
 _C_GRID = tuple(np.arange(1.0, 8.5, 0.5).tolist())  # values tried of c, see above
 _TEST_SHARES = tuple(np.linspace(0.1, 0.9, 33).tolist())  # tried shares of epsilon for tests
 
 
 @cache
 def completions(n_experts: int, c: float) -> Floats:
-    """Return bounds on the probability that k segments end, for k = 0, 1, .. until below 1e-12.
+    """Return bounds on the probability that k segments end, for k = 0, 1, ..; end below 1e-12.
 
     They are P(A_1 + .. + A_k <= log d) of the module's theorem, with A rounded down to a grid.
 
@@ -97,7 +97,7 @@ def chernoff(n_experts: int, c: float, draws: int) -> float:
 
 @cache
 def draws_needed(n_experts: int, c: float, failure: float) -> int:
-    """Return the fewest draws that suffice with probability 1 - `failure` by the theorem.
+    """Return the smallest number of draws that suffices with probability 1 - `failure`.
 
     >>> [draws_needed(256, c, 0.5e-4) for c in (2.0, 4.0)]
     [25, 19]
@@ -127,11 +127,11 @@ class SparseVectorPlan:
     """Public parameters of one run of `SparseVectorExperts`."""
 
     draws: int
-    """number of draws by the exponential mechanism, K, after the first, uniform expert"""
+    """number K of draws by the exponential mechanism; the first, uniform draw is not counted"""
     eta: float
-    """bounded range of one draw, its privacy cost"""
+    """bounded range of one draw, which is its privacy cost"""
     margin: float
-    """threshold minus L*, the public bound on the best total loss"""
+    """threshold minus the public bound L* on the best expert's total loss"""
     threshold_epsilon: float
     """1 / scale of the threshold's noise, which is drawn once for each segment"""
     test_epsilon: float
@@ -190,17 +190,17 @@ def certified_plan(
     best_loss: float = 0.0,
     cs: tuple[float, ...] = _C_GRID,
 ) -> SparseVectorPlan:
-    """Return the plan with the least bound on the mean loss, over c and the share f for tests::
+    """Return the plan with the least bound on the mean loss, over c and the tests' share f of eps::
 
-        eps1 = f eps,   eps2 = (1-f) eps,   K = `draws_needed`(d, c, beta/2)
+        eps1 = f eps,   eps2 = (1-f) eps,   K = `draws_needed`(d, c, beta/2), beta = `failure`
         eta  = eps2/K, or sqrt(8 rho / K) if larger, rho-zCDP implying (eps2, delta)-DP
         E loss <= (expected segments) (L* + c/eta + ln(T/beta)/eps1 + 1/eps1 + 1) + beta T
 
     Guarantee:
         Tests are eps1-DP (Lemma A, see `SegmentAboveThreshold`), draws eps2-DP or (eps2, delta)-DP.
-        A test fires too early, c/eta above L* or less, with probability beta/2 at most: P(some test
-        noise >= a + rho) <= T e^(-a eps1) / 2. Otherwise the theorem holds, and each segment loses
-        at most its threshold, the mean of its noise and 1 on average.
+        A test fires too early, at a loss below L* + c/eta, with probability beta/2 at most: P(some
+        test noise >= a + rho) <= T e^(-a eps1) / 2. Otherwise the theorem holds, and each segment
+        loses on average at most its threshold + the mean of its noise + 1.
 
     >>> plan = certified_plan(256, 10_000, epsilon=1.0, delta=0.0, failure=1e-4)
     >>> plan.draws, round(plan.eta, 6), round(plan.margin, 1), round(plan.bound)
@@ -225,7 +225,7 @@ def certified_plan(
 def tightened_plan(plan: SparseVectorPlan, *, epsilon: float, delta: float) -> SparseVectorPlan:
     """Return `plan` with the largest eta that the composed privacy loss of tests and draws allows.
 
-    With delta > 0 eta is a third larger than the closed form, and the margin smaller.
+    With delta > 0 eta is a third larger than by the closed form, and the margin is smaller.
     """
     if delta == 0 or plan.draws == 0:
         return plan

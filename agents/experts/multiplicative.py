@@ -46,9 +46,9 @@ from dpbandit.specs import ExpertsSpec
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
 Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
 _BIT_SHARES = tuple(np.linspace(0.05, 0.95, 19).tolist())
-"""Shares of epsilon for the redraw bit that are tried; the best rate hardly depends on it."""
+"""Tried shares of epsilon for the redraw bit; the best rate hardly depends on the share."""
 _RATE_MARGIN = 1 - 1e-9
-"""Factor of rates, below 1 so that sums of rounded numbers stay within their budget."""
+"""Factor of rates, below 1 so that sums of rounded numbers stay within the privacy budget."""
 
 
 def soft(scores: Floats) -> Floats:
@@ -63,7 +63,7 @@ class Follower(Agent[ExpertsSpec]):
     resting = False
 
     def alone(self) -> bool:
-        """Set up `expert` and a ledger without data; return True if there is a single expert."""
+        """Set `expert` to 0 and the ledger to no cost; return True if there is a single expert."""
         self.expert: Ints = np.zeros(self.R, dtype=np.int64)
         self.resting, self.ledger = self.spec.n_actions == 1, no_data()
         return self.resting
@@ -95,7 +95,7 @@ class ExponentialWeights(Follower):
     sums = started(PrefixSum)
 
     def weigh(self, sums: PrefixSum, rate: float | None) -> None:
-        """Set the mechanism of running sums and the rate; if None, sqrt(8 ln d / T), d experts."""
+        """Set the mechanism of running sums, and the rate, by default sqrt(8 ln d / T)."""
         d = self.spec.n_actions
         self.sums, self.eta = sums, sqrt(8 * log(d) / self.spec.horizon) if rate is None else rate
         self.uniforms = self.streams.uniforms("experts")
@@ -124,8 +124,8 @@ class Hedge(ExponentialWeights):
         None: exact losses reach later actions.
 
     **Regret**, in the mean: at most ln(d) / eta + eta T / 8 for every oblivious adversary, which is
-    sqrt(T ln(d) / 2) at the default eta; and total loss at most (eta L* + ln d) / (1 - e^-eta), L*
-    the loss of the best expert, so that eta = 1 costs 1.6 ln d where an expert never errs.
+    sqrt(T ln(d) / 2) at the default eta. The total loss is at most (eta L* + ln d) / (1 - e^-eta),
+    L* the loss of the best expert, so that eta = 1 costs 1.6 ln d if an expert never errs.
 
     >>> from dpbandit import compare
     >>> agents = {"careful": Hedge(), "bold": Hedge(rate=1.0)}
@@ -156,12 +156,12 @@ class NoisyFTRL(ExponentialWeights):
 
     Guarantee:
         (epsilon, delta)-DP of all releases S~ and all actions, for replacing one round's losses:
-        these lie in [0, 1]^d, so that a sum moves by at most sqrt(d) in L2, and enter at most
-        bit_length(T - 1) nodes; mu-GDP with the mu of (epsilon, delta), exactly.
+        a round's losses lie in [0, 1]^d, so that a sum moves by at most sqrt(d) in L2, and enter at
+        most bit_length(T - 1) nodes; mu-GDP with the mu of (epsilon, delta), exactly.
 
     **Regret** is of order sqrt(T ln d) + sigma sqrt(ln(T) ln(d)), sigma = sqrt(d ln T) / mu the
-    noise of a node: the price of privacy grows with the square root of d, for selections
-    (`exponential-mechanism`, `shrinking-dartboard`, sparse vectors) with log d.
+    noise of a node: the price of privacy grows with the square root of d. For agents that select
+    experts (`exponential-mechanism`, `shrinking-dartboard`, sparse vectors) it grows with log d.
 
     Memory: O(R d log T).
 
@@ -176,7 +176,7 @@ class NoisyFTRL(ExponentialWeights):
     """
 
     epsilon: float = 1.0
-    """target, > 0; inf is Hedge"""
+    """target, > 0; with inf the agent plays as `Hedge`"""
     delta: float = 1e-6
     """target, in (0, 1)"""
     rate: Positive | None = None
@@ -208,7 +208,7 @@ class ExponentialLeader(Follower):
     Guarantee:
         (epsilon, delta)-DP of all actions for replacing one round's losses: a replacement moves
         each S_i by at most 1, so that a draw has bounded range 2 h, which is h^2 / 2 zCDP and
-        2 h-DP; T - 1 draws depend on losses (the first expert does not, and round T reaches none).
+        2 h-DP; T - 1 draws depend on losses (the first does not, and round T's reach none).
 
     **Regret**, in the mean: at most (h L* + ln d) / (1 - e^-h) - L*, L* the loss of the
     best expert, of order ln(d) sqrt(T / (2 rho)): every draw costs privacy, though most change
@@ -226,7 +226,7 @@ class ExponentialLeader(Follower):
     """
 
     epsilon: Epsilon = 1.0
-    """target, > 0; inf is the leader, ties to the lowest index"""
+    """target, > 0; with inf the agent plays the leader, ties to the lowest index"""
     delta: Delta = 1e-6
     """target, in [0, 1)"""
     draws = started(ExponentialMechanism)
@@ -269,10 +269,10 @@ class BatchLeader(Follower):
         one batch, and moves each S_i of its draw by at most 1 (`EpochSelection`).
 
     **Regret.** If losses are independent over rounds and one expert is better than all others by
-    `gap` in the mean, a batch of n rounds draws another expert with probability at most d times
+    `gap` in the mean, a batch of n rounds draws one of the others with probability at most d times
     the mean of exp(-epsilon n gap / 2), plus sampling error: regret of order ln(d) (1 / epsilon +
-    1 / gap), for every T. There is no bound against adversaries, as the last batch's best expert
-    may be the next one's worst, for up to 1 / (1 + 1 / growth) of the rounds: play `noisy-ftrl`.
+    1 / gap), for every T. There is no bound against adversaries, as a batch's best expert may be
+    the next one's worst, for up to 1 / (1 + 1 / growth) of the rounds: then play `noisy-ftrl`.
 
     >>> from dpbandit import certify
     >>> proof = certify(BatchLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))
@@ -281,7 +281,7 @@ class BatchLeader(Follower):
     """
 
     epsilon: Epsilon = 1.0
-    """target at delta = 0, > 0; inf is the leader of the last batch, ties at random"""
+    """target at delta = 0, > 0; with inf the agent plays the last batch's leader, ties at random"""
     growth: Positive = 1.0
     """relative growth of a batch over the one before"""
     draws = started(EpochSelection)
@@ -406,13 +406,14 @@ class ShrinkingDartboard(Follower):
         h. The K-th draw is public, hence the end of draws is, too.
 
     **Regret.** Until the K-th draw x has exactly Hedge's law, prop. to w_x = exp(-h S_x), with Z
-    the sum of the weights: if x had probability w_x / Z before a round, it has (1 - p) w'_x / Z +
-    (1 - (1 - p) Z' / Z) w'_x / Z' = w'_x / Z' after it. So the mean regret is at most
-    (h L* + ln d) / (1 - e^-h) - L*, with a larger h than `exponential-mechanism` can afford: of
-    order T^(1/3) ln d / epsilon. K is exceeded with small probability only, if L* <= `best_loss`.
+    the sum of the weights and primes for values after a round: if x had probability w_x / Z before
+    a round, it has (1 - p) w'_x / Z + (1 - (1 - p) Z' / Z) w'_x / Z' = w'_x / Z' after it. So the
+    mean regret is at most (h L* + ln d) / (1 - e^-h) - L*, with a larger h than
+    `exponential-mechanism` can afford: of order T^(1/3) ln d / epsilon. K is exceeded with small
+    probability only, if L* <= `best_loss`.
 
     Differs from the paper:
-        1. h is the largest of an exact account, with p and K for it, not orders of magnitude.
+        1. h, p and K are numbers from an exact account of privacy, not orders of magnitude.
         2. After K draws x stays and no bit is drawn.
 
     >>> from dpbandit import certify
@@ -422,7 +423,7 @@ class ShrinkingDartboard(Follower):
     """
 
     epsilon: Epsilon = 1.0
-    """target, > 0; inf replaces x at its first loss by the leader, ties to the lowest index"""
+    """target, > 0; with inf the leader, by lowest index, replaces an expert at its first loss"""
     delta: Delta = 1e-6
     """target, in [0, 1)"""
     best_loss: Least0 = 0.0
@@ -470,7 +471,7 @@ def steepest_plan(
     """Return the plan with the largest rate h, over the share of epsilon for a redraw bit.
 
     K = m + 3 sqrt(m) + 3 draws, at most T - 1, where m = (T - 1) p + ln d + h L* + 2 bounds the
-    expected redraws: d experts, redraws with probability p, `best_loss` L*. The share is chosen
+    expected redraws for d experts, redraw probability p and L* = `best_loss`. The share is chosen
     with draws counted as rho-zCDP (at delta = 0, 2 h K-DP) in the rest of epsilon; then h is the
     largest for which the composed privacy losses of bit and draws meet the target.
 

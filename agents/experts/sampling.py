@@ -28,7 +28,7 @@ LogDensity: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
 _MIN_RISE = 1e-9
 """Rise of a log density over a piece below which the density counts as constant."""
 _MIN_ROOM = 2.0**-53
-"""Floor on 1 - u^2, in case u rounds to 1; below the value for every double u inside (-1, 1)."""
+"""Floor on 1 - u^2 in case u rounds to 1; smaller than 1 - u^2 of every double u inside (-1, 1)."""
 _WALK_STEPS = 100
 """Number of steps of a hit-and-run walk, which starts at a uniform point."""
 
@@ -110,7 +110,7 @@ def log_concave(
 
 
 def _corners(x: Floats, h: Floats, slope: Floats, low: float, high: float) -> Floats:
-    """Return `low`, the points where tangents at neighbouring x meet, and `high`, (n + 1,)."""
+    """Return (n + 1,) points: `low`, then where tangents at neighbouring x meet, then `high`."""
     falls = slope[:-1] - slope[1:]
     apart = x[1:] - x[:-1]
     gap = h[1:] - h[:-1] - slope[1:] * apart

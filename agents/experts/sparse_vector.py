@@ -26,8 +26,8 @@ class Segments(Follower):
     """Base class with the steps of `SparseVectorExperts`, and restarts after K draws.
 
     If a test fires when all K draws are used, the expert stays for good; with `restarts` the bound
-    L* on the best loss doubles, and K draws, sums and a uniform expert start anew. With `lag`, the
-    printed order of lines, a firing test takes effect one round later; the round in between is a
+    L* on the best loss doubles, and K draws, sums and a uniform expert start anew. With `lag`, as
+    in the paper's listing, a firing test takes effect one round later; the round in between is a
     segment that is not tested.
     """
 
@@ -103,13 +103,13 @@ class PlannedSegments(Segments):
     """Agent that plays as `SparseVectorExperts`, with the parameters of a plan."""
 
     plan: SparseVectorPlan
-    """number of draws, rate, margin and noise"""
+    """parameters of the run, which are number of draws, rate, margin and noise"""
     best_loss: Least0 = 0.0
     """initial bound L* on the best total loss"""
     restarts: bool = False
     """True to restart if a test fires after the last draw, False to keep the last expert"""
     lag: bool = False
-    """True for the printed order of lines, in which tests take effect one round late"""
+    """True if tests take effect one round late, as in the order of lines that the paper prints"""
 
     def start(self) -> None:
         if not self.alone():
@@ -138,7 +138,7 @@ class SparseVectorExperts(Segments):
         certified: eps1 = f eps, eta = (1-f) eps / K, or as large as the accountant allows;
                    c and f have the least bound on the mean loss
 
-    At epsilon = inf it is the lazy leader: if x lost more than L*, one of the best replaces x.
+    At epsilon = inf it is the lazy leader: if x lost more than L*, a best expert replaces x.
 
     Guarantee:
         epsilon-DP, or (epsilon, delta)-DP, of all experts played and of the times they change, for
@@ -146,16 +146,16 @@ class SparseVectorExperts(Segments):
         cost eps1 (Lemma A of `SegmentAboveThreshold`: a round is in one segment), each draw has
         bounded range eta. `best_loss` is public: a value computed from the data voids this.
 
-    **Regret** (certified; oblivious losses, an expert who loses at most L*): of mean at most
+    **Regret** with "certified", for oblivious losses and a best loss <= L*, has a mean of at most
     `plan(spec).bound`, of order (L* + log^2 d / epsilon + log d log T / epsilon) log d.
 
     Differs from the paper:
         1. "certified": fewer draws, by an exact convolution in place of K = 6 log2 d + .. (see
-           calibration.py), and a fifth of the noise in tests. Printed noise costs 3/4 epsilon.
-        2. Theorem 1 needs 16 B, see "paper-fixed".
-        3. Rounds are counted from 1, a while loop without an exit gets one (x stays), tests end
-           with T.
-        4. A test takes effect before the next round; `lag` keeps the printed order.
+           calibration.py), and a fifth of the noise in tests. As printed it costs 3/4 epsilon.
+        2. Theorem 1 needs 16 B in the margin, as "paper-fixed" has.
+        3. Rounds are counted from 1. The printed while loop has no exit; here x stays after draw K,
+           and tests end with round T.
+        4. A test takes effect before the next round; `lag` keeps the order of lines in the paper.
         5. With delta > 0 eta is the largest that the composed privacy loss allows.
 
     >>> from dpbandit import certify
@@ -177,7 +177,7 @@ class SparseVectorExperts(Segments):
     beta: Inside01 | None = None
     """failure probability of threshold and K; if None, 1/T, but 0.05 has less regret in practice"""
     lag: bool = False
-    """True for the printed order of lines, in which tests take effect one round late"""
+    """True if tests take effect one round late, as in the order of lines that the paper prints"""
 
     def start(self) -> None:
         if not self.alone():
@@ -210,7 +210,7 @@ class AdaptiveSparseVectorExperts(Segments):
     Guarantee:
         epsilon-DP, or (epsilon, delta)-DP, of all experts played and all times of change, for
         replacing one round's losses: phases see disjoint rounds, and the test that ends a phase is
-        one of its tests. So all phases together cost as much as one.
+        one of its tests. So all phases together cost as much as one phase.
 
     **Regret.** A phase whose L* is at least the best expert's loss runs out of draws with
     probability beta at most, and a phase ends after a loss of (K + 1) (its threshold + noise + 1).
@@ -218,10 +218,10 @@ class AdaptiveSparseVectorExperts(Segments):
 
     Differs from the paper:
         1. "paper" is Algorithm 2 as printed: a share eps0 = epsilon / (2 log2 T) for each phase, L*
-           from 1, and after each draw the test above with a minus. So the test always fires, and a
-           uniform expert replaces every drawn one; and without a cap on restarts there is no
-           certified guarantee. "paper-fixed" has a plus, and 16 B in the threshold of Algorithm 1;
-           still without a cap.
+           from 1, and after each draw the test above with sign = -1. So the test always fires, and
+           a uniform expert replaces every drawn one; and without a cap on restarts there is no
+           certified guarantee. "paper-fixed" has sign = 1, and 16 B in the threshold of Algorithm
+           1; still without a cap.
         2. Logarithms of T and d are to base 2, as the proofs need.
         3. The constants of the first phase (c, f, K, eta) stay; thresholds follow L*.
 
@@ -236,15 +236,15 @@ class AdaptiveSparseVectorExperts(Segments):
     epsilon: Epsilon = 1.0
     """target, > 0; inf plays without privacy"""
     delta: Delta = 0.0
-    """target, in [0, 1); "paper" has 0 only"""
+    """target, in [0, 1); must be 0 for the printed constants"""
     calibration: Literal["certified", "paper", "paper-fixed"] = "certified"
     """constants as certified, as printed, or as printed with the errors above corrected"""
     first_loss: Positive | None = None
-    """initial bound on the best loss, > 0; if None, the margin for best loss 0; "paper" has 1"""
+    """initial bound L* on the best loss, > 0; if None, the margin at L* = 0; always 1 as printed"""
     beta: Inside01 | None = None
     """failure probability of a phase; if None, 1/T"""
     lag: bool = False
-    """True for the printed order of lines, in which tests take effect one round late"""
+    """True if tests take effect one round late, as in the order of lines that the paper prints"""
     totals = started(NoisyTotal)
 
     def check(self) -> None:

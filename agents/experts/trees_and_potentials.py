@@ -89,13 +89,13 @@ class BinaryTreeExperts(Follower):
         (epsilon, delta)-DP of all experts played, for replacing one round's losses: a round is in
         one phase's trees (`RestartingTrees`, B h numbers, h = bit_length(T - 1)) and in all (N - 1)
         B picks (`RemainingTopK`, bounded range eta each), the first set being uniform. Trees and
-        picks get half of the budget each: epsilon at delta = 0, else zCDP converted by CKS. The
+        picks get half of the budget each: of epsilon at delta = 0, else of zCDP. The
         ledger composes the privacy losses of both numerically, as picks have no Gaussian DP.
 
     **Regret** ("certified"; oblivious losses, an expert who loses at most L*): at most N B (tau +
-    err + 1) with probability 1 - b, because a phase ends only if all B picks are bad: probability
-    2^-B while the potential falls by less than a. The bound is useless, 10^6 at
-    d = 256, T = 10^4, epsilon = 1. "small" has none: noise ends phases of the best expert's set.
+    err + 1) with probability 1 - b, because a phase ends only if all B picks are bad, which has
+    probability 2^-B while the potential falls by less than a. The bound is useless: it is 10^6 at d
+    = 256, T = 10^4, epsilon = 1. "small" has no bound, as noise also ends the phases of good sets.
 
     Differs from the paper:
         1. Only a sketch is printed: sets, phases, counters and all constants are our
@@ -244,12 +244,13 @@ class PotentialDraws(Mechanism):
 
     Guarantee:
         All calls together cost `tests` and `picks` for replacing one round. *Tests.* A round moves
-        log phi(t) / eta by some b_t in [-1, 1], and log phi(t*) / eta by some a in [-1, 1], 0 where
-        t* is earlier: q_t moves by a - b_t, between -2 and 2. With rho + a + 1 for rho earlier
-        tests still do not fire, and the test that fired needs a noise larger by 1 + b_t. Both are
-        shifts by 0 to 2, upwards, so a phase costs 2 / (scale of rho) + 2 / (scale of tests), with
-        Laplace or one-sided exponential noise. Every round is in the sums of every later phase: K
-        phases add up. *Picks.* eta S moves by eta either way, so a draw has bounded range 2 eta.
+        log phi(t) / eta by some b_t in [-1, 1], and log phi(t*) / eta by some a in [-1, 1], a = 0
+        if t* is before it: q_t moves by a - b_t, between -2 and 2. If rho + a + 1 replaces rho,
+        earlier tests still do not fire, and the test that fired needs a noise larger by 1 + b_t.
+        Both are shifts by 0 to 2, upwards, so a phase costs 2 / (scale of rho) + 2 / (scale of
+        tests), with Laplace or one-sided exponential noise. Every round is in the sums of every
+        later phase: K phases add up. *Picks.* eta S moves by eta either way, so a draw has bounded
+        range 2 eta.
 
     Args:
         n_experts, streams: number d of experts, and the random streams of the replicas.
@@ -263,7 +264,7 @@ class PotentialDraws(Mechanism):
     needs = SUMMED
 
     order = inf
-    """order of the norm of `sensitivity`, the largest change of one expert's loss"""
+    """order of the norm of `sensitivity`; inf takes the largest change of one expert's loss"""
 
     def __init__(
         self,
@@ -335,25 +336,25 @@ class PotentialExperts(Follower):
                                      = eps
         threshold     literal: 2 alpha;  corrected: 2 alpha / eta
 
-    **It fails.** Lemma C.3, and with it Theorems 6 and 7, are false: an upper bound has
-    exp(-eta S_{t-1}) for the larger exp(-eta S_{t*}). The expert drawn at t* may lose in all later
-    rounds, while its weight, and with it the potential, no longer moves. With d = 2 and losses
-    (0, 1) the potential falls by ln 2 < 2 alpha at most: half of all runs lose in all T rounds, at
-    every epsilon. With d coins and one expert that never loses, a constant fraction of runs is
-    stuck. With the literal threshold noise fires all tests at once, and the K draws are used up in
-    the first rounds. The repair tests the loss of x: `SparseVectorExperts`, whose proof holds for
-    any base measure, `BallExperts` for the uniform law of a ball.
+    **It fails.** Lemma C.3, and with it Theorems 6 and 7, are false: an upper bound has exp(-eta
+    S_{t-1}) in place of the larger exp(-eta S_{t*}). The expert drawn at t* may lose in all later
+    rounds, while its weight, and with it the potential, no longer moves. With d = 2 and losses (0,
+    1) the potential falls by ln 2 < 2 alpha at most: half of all runs lose in all T rounds, at
+    every epsilon. With d experts that lose at random and one that never loses, a constant fraction
+    of runs is stuck. With the literal threshold, noise fires all tests at once, and the K draws are
+    used up in the first rounds. `SparseVectorExperts` repairs this by testing the loss of x; its
+    proof holds for any base measure, and `BallExperts` uses the uniform law of a ball.
 
     Guarantee:
-        As printed: epsilon. For replacing one round's losses a draw has range 2 eta, and q moves by
-        up to 2, not by 1 (see `PotentialDraws`), so that "paper" costs K (3/2 eps0 + 2 eta) = 3/2
-        epsilon + 2 K eta; "certified" keeps epsilon.
+        The paper claims epsilon. For replacing one round's losses a draw has range 2 eta, and q
+        moves by up to 2, not by 1 (see `PotentialDraws`), so that "paper" costs K (3/2 eps0 + 2
+        eta) = 3/2 epsilon + 2 K eta; "certified" keeps epsilon.
 
     Differs from the paper:
-        1. Theorem 6's constants with ceil(K).
-        2. "corrected": the lemmas have a threshold on log phi, the printed code one on q, which is
-           1 / eta times larger.
-        3. Pure DP only.
+        1. Constants are those of Theorem 6, with K rounded up.
+        2. "corrected": the lemmas have a threshold on log phi, the printed code a threshold on q,
+           which is 1 / eta times larger.
+        3. Only pure DP is offered.
 
     >>> from dpbandit import certify
     >>> spec = ExpertsSpec(n_actions=16, horizon=1000)
@@ -369,7 +370,7 @@ class PotentialExperts(Follower):
     """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
     paper prints, whatever epsilon it meets"""
     threshold_units: Literal["corrected", "literal"] = "corrected"
-    """scale of the threshold 2 alpha, log phi if "corrected", log phi / eta if "literal" """
+    """unit of the threshold 2 x `alpha`; log potential, or for "literal" log potential / `eta`"""
     alpha: Positive = 1.0
     """half the fall of the log potential log phi at which a test fires"""
     draws: Draws | None = None

@@ -25,11 +25,11 @@ Bound: TypeAlias = Literal["kl", "ucb1", "posterior"]
 Order: TypeAlias = Literal["index", "least-examined"]
 _KL_BISECTIONS = 20  # halvings of the interval for a kl-UCB bound
 _PRIOR_SD, _OPTIMISM = 0.1, 0.5
-"""Prior standard deviation of click rates, and number of posterior ones added as optimism."""
+"""Prior standard deviation of click rates; optimism, in posterior standard deviations."""
 
 
 def ucb1(mean: Floats, looks: Floats, t: int) -> Floats:
-    """Return mean + sqrt(1.5 ln t / looks), the UCB1 index of items seen by `looks` users."""
+    """Return mean + sqrt(1.5 ln t / looks), the UCB1 index of items seen by `looks` of t users."""
     return mean + np.sqrt(1.5 * log(max(t, 2)) / looks)
 
 
@@ -51,8 +51,8 @@ def kl_ucb(mean: Floats, looks: Floats, t: int) -> Floats:
 def kl_ucb_between(mean: Floats, looks: Floats, t: int) -> tuple[Floats, Floats]:
     """Return a lower and an upper bound on `kl_ucb` in closed form.
 
-    They follow from (q - p)^2 / (q (1 - q)) >= kl(p, q) >= (q - p)^2 max(2, 1 / (2 q)), for q >= p.
-    The lower bound allows for the error of bisection in `kl_ucb`, 2^-20.
+    They follow for mean p <= q from (q - p)^2 / (q (1 - q)) >= kl(p, q) >= (q - p)^2 max(2, 1 / (2
+    q)). The lower bound allows for the error of bisection in `kl_ucb`, 2^-20.
     """
     p, room = mean.clip(0, 1), _room(looks, t)
     low = (p + room / 2 + np.sqrt(room * (p * (1 - p) + room / 4))) / (1 + room)
@@ -67,7 +67,7 @@ def _room(looks: Floats, t: int) -> Floats:
 def posterior(looks: Floats, clicks: Floats, noise: float) -> Floats:
     """Return every item's posterior mean click rate plus half a standard deviation, (R, N).
 
-    The prior is normal around clicks divided by looks of all items, with standard deviation 0.1;
+    The prior is normal, with all items' clicks divided by looks as mean and standard deviation 0.1;
     `noise` is the standard deviation of the noise in a count.
     """
     n = np.maximum(looks, 1.0)
@@ -82,7 +82,7 @@ class ItemCounts(Lists):
     """Base class of agents that list the items with the largest bounds on their click rates.
 
     Bounds "kl" and "ucb1" put items with hardly any looks first. In a cascade the order of a list
-    changes its looks, not its reward: order "least-examined" shows the least seen items first.
+    changes its looks, not its reward; "least-examined" shows the least seen items first.
     """
 
     bound, order = "kl", "index"
@@ -127,7 +127,7 @@ class ItemCounts(Lists):
         return lists.copy()
 
     def index(self) -> Floats:
-        """Return the scores by which items are ranked, (R, N); ties are broken at random."""
+        """Return the scores (R, N) by which items are ranked; ties are broken at random."""
         if self.bound == "posterior":
             return posterior(self.looks, self.clicks, self.noise_sd) + 1e-6 * self.uniforms
         t, width = self.round, int(self.looks.max()) + 1
@@ -151,7 +151,7 @@ class ItemCounts(Lists):
         return low
 
     def forget(self, new: Ints) -> None:
-        """Reset the counts of slots of the catalogue that got new items, a public mask (R, N)."""
+        """Reset the counts of catalogue slots with new items, given by a public mask (R, N)."""
         self.looks = np.where(new, 0.0, self.looks)
         self.clicks = np.where(new, 0.0, self.clicks)
 
@@ -192,7 +192,8 @@ class PrivateCascade(ItemCounts):
     ICASSP 2022 (arXiv 2105.11126), reconstructed, as the text of its algorithms was not available.
 
     1. Show the m items with the largest bounds on clicks / looks, by default `posterior`. With "kl"
-       and "ucb1" an item is new up to 1 + sd noisy looks, sd the noise's standard deviation.
+       and "ucb1" an item is new, and shown first, until its noisy looks exceed 1 + the noise's
+       standard deviation.
     2. A user's looks and clicks enter running sums of all items at once (`ListCounts`).
 
     **Limits.** Every item has counts, and noise, of its own: with 200 items, T = 5,000 and epsilon
@@ -205,8 +206,8 @@ class PrivateCascade(ItemCounts):
 
     Differs from the paper:
         1. Reconstructed; nothing of the printed algorithm is claimed.
-        2. The claim covers all of a user's items together.
-        3. "kl" and "ucb1" have no bonus for noise, which never reduced regret.
+        2. The guarantee covers all of a user's items together.
+        3. "kl" and "ucb1" have no bonus for noise, because such a bonus never reduced regret.
     """
 
     # "the list is a function of releases"

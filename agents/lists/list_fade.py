@@ -41,7 +41,7 @@ from dpbandit.specs.lists import ListSpec
 
 _LEAST_EIGENVALUE = 1e-3  # floor on eigenvalues of the regression matrix that is solved
 _POSITION_WARMUP_RELEASES = 9
-"""Number of releases before clicks are counted by position, as better lists get more clicks."""
+"""Number of releases before position weights are estimated, as later lists get more clicks."""
 _MIN_POSITION_WEIGHT = 0.05
 """Smallest estimated weight of a position, relative to the position with the most clicks."""
 _MAX_POLICIES = 1000  # largest number of ranking policies
@@ -53,9 +53,9 @@ class PositionWeights:
     """Private estimate of position weights, from clicks on lists in random order.
 
     In random order items at all positions have the same mean attraction a, so that n users click
-    n chi_k a times at position k, chi_k the share who look there. Counts are released once, with
-    noise; weights are counts divided by the largest, at least 0.05. The regression's parameter
-    absorbs their unknown scale.
+    n chi_k a times at position k, chi_k the share of users who look there. Counts are released
+    once, with noise; a weight is a count divided by the largest, at least 0.05. The regression
+    absorbs the weights' unknown scale.
 
     Args:
         spec: the public description of the problem.
@@ -110,7 +110,7 @@ class PositionWeights:
         return np.take_along_axis(lists, order, axis=1)
 
     def placed(self, lists: Ints) -> Ints:
-        """Return lists (R, m), given best first, with better items where more users look."""
+        """Return lists (R, m), given best item first, with better items where more users look."""
         found = np.empty_like(lists)
         order = np.argsort(-self.values, axis=1, kind="stable")
         np.put_along_axis(found, order, lists, axis=1)
@@ -123,12 +123,12 @@ class ListFADE(Lists):
     1. Batch 1, of max(30, 16 sqrt(d) / mu) rounds and at most T / 10: uniformly random lists. Each
        later batch is longer by a share `growth`.
     2. A user's clicks, with features phi_k of item k, become a moment z of length at most 1 and a
-       Gram matrix G. z has clicks minus the predictions phi_k . theta of the last release
+       Gram matrix G. z sums clicks minus the predictions phi_k . theta of the last release
        (`ListResiduals`), or clicks (`ListClicks`).
     3. At the end of a batch the sums, faded, are released with noise (`FadingSum`).
     4. Releases k, of N_k users (faded ones count less), are added up with the public weights w_k =
-       N_k / (s_z^2 + N_k / d), s_z the noise of z, and forgotten by `forgetting` at each. With F
-       the sum of position weights, squared unless clicks are counted as they are, F G = Q
+       N_k / (s_z^2 + N_k / d), s_z the noise of z, times `forgetting` for each later release. With
+       F the sum of position weights, squared unless clicks are counted as they are, F G = Q
        diag(lambda) Q' is the Gram matrix of z; s is `shift` times the spectral norm of the noise in
        F G, V the variance of noise and sampling in a coordinate of z, and theta_0 the mean of the
        parameters behind the predictions in z. From residuals::
@@ -143,19 +143,19 @@ class ListFADE(Lists):
     their clicks are counted by position (`PositionWeights`); the released weights are used from
     then on.
 
-    Clicks are counted, not lists, because with five positions the mean over the list has the signal
-    of one position for the same sensitivity, clicked items have the signal of up to five.
-    Residuals help because the noise of G is multiplied by theta - theta_0, which becomes small.
-    If users rarely look far down a list, that noise is small, and clicks are less sensitive.
+    Clicked items count, not the mean over a list: with five positions the mean has the signal of
+    one position for the same sensitivity, clicked items have the signal of up to five. Residuals
+    help because the noise of G is multiplied by theta - theta_0, which becomes small. If users
+    rarely look far down a list, that noise is small, and clicks are less sensitive.
 
     Guarantee:
         (epsilon, delta)-joint DP: lists are functions of releases, public numbers and the current
         user's tastes; a user enters one mechanism, mu-GDP exactly. Predictions are functions of
-        earlier releases. Position weights are public, or released: a user who is counted for them
-        enters no other mechanism.
+        earlier releases. Position weights are public or released; a user who is counted for them
+        enters no other sum.
 
     Differs from the paper:
-        It is this project's own. Limits: greedy after the first batch, no worst-case bound.
+        It is this project's own. Limits: greedy play after batch 1, and no worst-case bound.
     """
 
     epsilon: float = 1.0
@@ -163,15 +163,15 @@ class ListFADE(Lists):
     delta: float = 1e-5
     """target, in (0, 1)"""
     counted: Literal["auto", "residuals", "clicks", "squares", "mean"] = "auto"
-    """statistic of a user, clicks minus predictions, clicked items, clicked items with the position
-    weights of least squares, or the mean over the list; "auto" is residuals if a click ends the
-    looking (cascade, dependent), else clicks"""
+    """statistic of a user; "residuals" are clicks minus predictions, "clicks" clicked items,
+    "squares" clicked items with least-squares position weights, "mean" the mean over the list;
+    "auto" is "residuals" if a click may end the looking, else "clicks" """
     gram_weight: Positive = 0.5
-    """weight of the Gram matrix relative to the moment; with "mean" at most sqrt(1/2)"""
+    """weight of the Gram matrix relative to the moment; at most sqrt(1/2) with "mean" counted"""
     shift: Positive = 1.0
-    """floor on eigenvalues (residuals) or ridge (clicks), in spectral norms of the noise"""
+    """floor on eigenvalues for residuals, else ridge, in units of the noise's spectral norm"""
     step: Positive = 0.25
-    """expected distance of the parameter from the one behind the predictions; for residuals"""
+    """assumed distance of the parameter from the parameter behind the predictions; for residuals"""
     fade: Chance = 0.85
     """factor of a batch's weight from one release to the next, in [0, 1]"""
     growth: Growth = 0.1
@@ -179,8 +179,8 @@ class ListFADE(Lists):
     first_batch: Count | None = None
     """rounds of uniform play; if None, max(30, 16 sqrt(d) / mu) for d features, at most T / 10"""
     forgetting: Chance = 0.7
-    """weight of earlier releases at each new one; 0 uses the latest release alone, 1 never retries
-    items that noise has ruled out, so that some runs stay stuck"""
+    """factor of earlier releases' weights at each new release; 0 uses the latest alone, 1 never
+    retries items that noise has ruled out, so that some runs stay stuck"""
     diversity: Least0 = 0.0
     """penalty in clicks of an item for similarity to a listed one; 0 ranks by relevance alone"""
     positions: Literal["told", "learned"] = "told"
@@ -260,7 +260,7 @@ class ListFADE(Lists):
         return self.best(np.where(mask, self.predicted(u), -np.inf)) if self.end else random
 
     def predicted(self, u: Floats) -> Floats:
-        """Return the predicted scores of all items, (R, N), for users with features u (R, q)."""
+        """Return the predicted scores (R, N) of all items for users with features u (R, q)."""
         return products(self.spec, u, self.statistic.plain(self.theta))
 
     def best(self, scores: Floats) -> Ints:
@@ -291,7 +291,7 @@ class ListFADE(Lists):
         return self.places.look_total
 
     def add(self, F: Floats, z: Floats, G: Floats) -> None:
-        """Add a release, moment z (R, d) and Gram matrix G (R, d, d), to the sums of step 4."""
+        """Add a release, its moment z (R, d) and Gram matrix G (R, d, d), to the sums of step 4."""
         count, self.end = self.round - self.end, self.round
         fade, left, noise = self.sums.fade, self.forgetting, self.sums.stddev**2
         self.users = fade * self.users + count
@@ -337,11 +337,11 @@ class ListExperts(Lists):
     Guarantee:
         (epsilon, delta)-joint DP: a user enters one batch and moves one of its counts by at most
         1, whatever the number of policies and the length of lists (`PolicyClicks`). The active
-        policies are functions of releases, the drawn policy of these and random numbers, a list of
-        the drawn policy and the current user's tastes. epsilon = inf uses exact counts.
+        policies are functions of releases, the drawn policy of these and random numbers, the list
+        of the policy and the user's tastes. epsilon = inf uses exact counts.
 
     Differs from the paper:
-        It is this project's own. Limits: never better than the best of its policies, and no bound
+        It is this project's own. Limits: it is never better than its best policy, and has no bound
         under drift, because inactive policies do not come back.
     """
 
@@ -354,7 +354,7 @@ class ListExperts(Lists):
     )
     """number P of policies, whose public directions are drawn uniformly; if None, 16"""
     rankers: Sequence[Sequence[float]] | None = None
-    """directions of the policies, each as long as a context; if None, random ones"""
+    """directions of the policies, one row per policy with a context's features; if None, random"""
     width: Least0 = 1.0
     """half the length of a confidence interval, in standard errors"""
     growth: Growth = 1.0

@@ -19,7 +19,7 @@ _WIDTHS_CHUNK = 5000
 _CANDIDATES = 128
 """Number of items, those with the largest means, whose bounds are always computed."""
 _RIDGE_SHARE = 1e-10
-"""Smallest ridge as a share of the largest possible sum of squares, against rounding errors."""
+"""Smallest ridge divided by the largest possible sum of squares, against rounding errors."""
 
 
 class Lists(Agent[ListSpec]):
@@ -56,12 +56,12 @@ class Lists(Agent[ListSpec]):
         raise NotImplementedError
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Learn from users (R, q), lists (R, m), their items' vectors (R, m, q), clicks (R, m)."""
+        """Learn from features (R, q), lists (R, m), item vectors (R, m, q) and clicks (R, m)."""
         raise NotImplementedError
 
 
 def products(spec: ListSpec, u: Floats, theta: Floats) -> Floats:
-    """Return the scores of all N items, (R, N), for users u (R, q) and parameters (R, 1 + q)."""
+    """Return the scores (R, N) of all items for users' features u (R, q), parameters (R, 1 + q)."""
     theta = theta / sqrt(2)
     scores = spec.catalogue.products(tastes(u) * theta[:, 1:])
     scores += theta[:, :1]
@@ -101,7 +101,7 @@ def diverse_lists(scores: Floats, spec: ListSpec, weight: float) -> Ints:
 
 
 def placed(lists: Ints, model: ClickModel) -> Ints:
-    """Return lists (R, m), given best first, with better items where more users look."""
+    """Return lists (R, m), given best item first, with better items where more users look."""
     if (np.diff(model.weights) <= 0).all():
         return lists
     found = np.empty_like(lists)
@@ -115,8 +115,8 @@ class ClickRegression(Lists):
         V = ridge I + sum f^2 phi phi',      b = sum f click phi,      theta = V^-1 b.
 
     f is the known weight of an item's position. In a position-based model theta is unbiased, with
-    less variance than from clicks divided by f. The ridge is at least 1e-10 of the largest possible
-    sum, so that rounding never makes V singular.
+    less variance than from clicks / f. The ridge is at least 1e-10 of the largest possible sum, so
+    that rounding never makes V singular.
     """
 
     regularization = 1.0
@@ -145,8 +145,8 @@ class RankedLinUCB(ClickRegression):
     """Show the items with the largest upper confidence bounds of a regression of clicks.
 
     Zong, Ni, Sung, Ke, Wen and Kveton, "Cascading bandits for large-scale recommendation problems",
-    UAI 2016, CascadeLinUCB, where users follow a cascade; for the other click models the same
-    regression on positions that are known to have been looked at::
+    UAI 2016, CascadeLinUCB, if users follow a cascade. For other click models it regresses on the
+    positions that are known to have been looked at::
 
         1. theta, V = the regression of clicks on f phi, f position weights, phi item features
         2. list the m largest phi . theta + alpha sqrt(phi' V^-1 phi), the largest where most look
@@ -186,15 +186,15 @@ class RankedLinUCB(ClickRegression):
         self.fit()
 
     def fit(self) -> None:
-        """Compute theta, and a root B of the inverse Gram matrix, B' B, with B[1:, 0] = 0."""
+        """Compute theta, and a root B of the inverse Gram matrix B' B, with B[1:, 0] = 0."""
         backwards = self.gram[:, ::-1, ::-1]
         self.root: Floats = np.linalg.inv(np.linalg.cholesky(backwards))[:, ::-1, ::-1]
         self.theta: Floats = np.vecmat(np.matvec(self.root, self.moment), self.root)
 
     def listed(self, u: Floats, means: Floats) -> Ints:
-        """Return the lists of the largest bounds, for means (R, N) of N items.
+        """Return lists (R, m) of the items with the largest bounds, for means (R, N).
 
-        A width is at most the root's norm. So most items with small means are ruled out without
+        A width is at most the root's norm. So items with small means are mostly ruled out without
         computing their widths.
         """
         spec, N, alpha = self.spec, means.shape[1], self.alpha
@@ -220,7 +220,7 @@ class RankedLinUCB(ClickRegression):
 def widths(root: Floats, u: Floats, columns: Floats) -> Floats:
     """Return `|B phi|`, (R, n), for B (R, d, d), phi = (1, u v) / sqrt(2), v (R or 1, q, n).
 
-    B = `root`, u users, v the vectors of n items. B's first column is 0 below its first entry.
+    B is `root`, u users' features, v n items' vectors. B[1:, 0] is 0.
     """
     root = root / sqrt(2)
     root[:, :, 1:] *= tastes(u)[:, None]
@@ -240,8 +240,8 @@ class RankedLinTS(ClickRegression):
     """Draw the parameter of a click model from its posterior and show the items it scores highest.
 
     Zong, Ni, Sung, Ke, Wen and Kveton, "Cascading bandits for large-scale recommendation problems",
-    UAI 2016, CascadeLinTS, where users follow a cascade; for the other click models it uses the
-    regression of `RankedLinUCB`. The posterior is N(V^-1 b, alpha^2 V^-1), see `ClickRegression`.
+    UAI 2016, CascadeLinTS, if users follow a cascade; for other click models it has the regression
+    of `RankedLinUCB`. The posterior is N(V^-1 b, alpha^2 V^-1), see `ClickRegression`.
 
     Guarantee:
         None: exact data reaches later lists.

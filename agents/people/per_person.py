@@ -37,14 +37,14 @@ class PerPerson(Around[ReturningSpec]):
         changes at most n = min(k, `told`) rounds of `agent`, or 2 n if her visits may move to other
         slots (n rounds that she leaves, n that she takes). By group privacy n changed rounds cost
         n times the mu of one round under Gaussian noise, whatever `agent` is. Fading and prefix
-        sums over every round cost less, the more so the larger b, depending on how long a round
-        contributes (`for_a_person`); if visits may move, up to twice as much. `agent` gets the
-        epsilon for which the total cost is the mu of the claim. An agent with noise that is not
-        Gaussian is refused; a wrapper, or an agent that opens mechanisms as it goes, has the cost
-        of group privacy. Learning all visits is the baseline of `PersonalFADE`, which pays for a
-        person once, as this does with `told` = 1. Without a trusted server it is visible
-        who sends: visits must not move, and devices also send in empty slots (`honest` is the
-        share of slots with a reliable device). If visits may move, exact contexts are refused.
+        sums over every round cost less, depending on b and on how long a round contributes
+        (`for_a_person`), and up to twice as much if visits may move. `agent` gets the epsilon for
+        which the total cost is the mu of the claim. An agent with noise that is not Gaussian is
+        refused; a wrapper, or an agent that opens mechanisms as it goes, has the cost of group
+        privacy. Learning all visits is the baseline of `PersonalFADE`, which pays for a person
+        once, as `PerPerson` does with `told` = 1. Without a trusted server it is visible who sends:
+        visits must not move, and devices also send in empty slots (`honest` is the share of slots
+        with a reliable device). If visits may move, exact contexts are refused.
 
     Raises:
         InputError: `agent` is missing, or adds noise that is not Gaussian.
@@ -137,8 +137,8 @@ class Turnstile:
 def one_round(config: Any, spec: ReturningSpec) -> Any:
     """Return `config` with the epsilon for which all rounds of a person cost the claimed epsilon.
 
-    The cost may depend on that epsilon through the lengths of batches, so it is searched, starting
-    at group privacy, which never exceeds the claim.
+    The cost may depend on this epsilon through the lengths of batches. So epsilon is searched,
+    starting at group privacy's, which never exceeds the claim.
     """
     inner = _innermost(config)
     epsilon, delta = (getattr(inner, name, None) for name in ("epsilon", "delta"))

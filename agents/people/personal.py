@@ -78,7 +78,7 @@ class Personal(Agent[ReturningSpec]):
         self.learn(person, x, r)
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
-        """Update the population with persons (R,), features of their arms (R, d) and rewards."""
+        """Update the population from persons (R,), their arms' features (R, d), rewards (R,)."""
 
     def rows(self, context: Floats) -> Floats:
         """Return the features of all arms, clipped to the public norm, (R, K, d)."""
@@ -167,7 +167,7 @@ class MixedEffects(Personal):
 
 
 class Directions(NamedTuple):
-    """Moments of t = <x, p>, x the best along a unit vector p of several uniform unit vectors."""
+    """Moments of t = <x, p>, where x is the unit vector, of several uniform ones, nearest to p."""
 
     along: float
     """second moment of t, E[t^2]"""
@@ -211,8 +211,8 @@ class Population:
         hat = M^-1 sum_b w_b release_b,    C = M^-2 sum_b w_b^2 (sigma^2 + n_b / d)
         W = (d I + C^-1)^-1,               m_0 = W C^-1 hat
 
-    E_b[xx'] is I/d in batch 1, which is played at random, then that of the best of K rows along
-    the m_0 in use; kappa_b is in `Directions`. If directions of memories are summed, kappa_b
+    E_b[xx'] is I/d in batch 1, which is played at random; later x is the best of K rows for m_0.
+    kappa_b is in `Directions`. If each person sends one direction for all visits so far, kappa_b
     E_b[xx'] = `gains[b]` I, see `gain_of`. n_b is the expected number, never a count. The model
     assumes rows uniform on the sphere and `|theta_0|` = 1; else estimates are worse, but private.
     """
@@ -267,7 +267,7 @@ class Population:
 
 @cache
 def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
-    """Return E <u, theta_0>, u the direction of a person's ridge estimate from `visits` visits.
+    """Return E <u, theta_0>, where u is the direction of a person's ridge estimate from her visits.
 
     It is simulated with a fixed seed for up to 4,000 people, with a population's parameter theta_0
     of norm 1 and features uniform on the sphere.
@@ -291,7 +291,7 @@ def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
 
 
 def _shrunk(gram: Floats, moment: Floats, *, noise: float, tastes: float) -> Floats:
-    """Return the posterior mean (..., d) from sums of a person, prior N(0, (1 + tastes^2) I/d)."""
+    """Return the posterior mean (..., d), given a person's sums; prior N(0, (1 + tastes^2) I/d)."""
     d = moment.shape[-1]
     ridge = noise**2 * d / (1 + tastes**2) * np.eye(d)
     return np.asarray(np.linalg.solve(gram + ridge, moment[..., None])[..., 0])
@@ -326,9 +326,9 @@ def expected_counts(
 
 
 _MIN_VISITS_FOR_LATEST = 10
-"""Number of visits of a person from which estimates from memories beat those from first visits."""
+"""Number of visits of a person from which estimates from all beat estimates from first visits."""
 _MEMORY_DOUBLINGS = 9
-"""Number of doublings of visits, to 512, for which `gain_of` is computed; later ones add little."""
+"""Number of doublings of visits, to 512, at which `gain_of` is computed; more visits add little."""
 
 
 def expected_memories(
@@ -341,7 +341,7 @@ def expected_memories(
     noise: float,
     tastes: float,
 ) -> tuple[list[float], list[float]]:
-    """Return how many people to expect by the end of each batch, and their mean `gain_of(visits)`.
+    """Return the expected number of people by the end of each batch, and their mean `gain_of`.
 
     >>> world = {"people": 10, "horizon": 100, "robin": True, "noise": 0.5, "tastes": 0.5}
     >>> counts, gains = expected_memories((5, 20), dim=10, **world)
@@ -396,10 +396,10 @@ class PersonalFADE(Personal):
         one whose device is not honest. Senders are visible, so this guarantee is for slots that do
         not move.
 
-    **Limits.** Directions of few visits are biased to the features that were played. Features
-    should be roughly uniform on a sphere, and rewards informative in sign about the middle of their
-    range; `tastes` and `noise` are public assumptions. A person is in m_0 and in her memory, hence
-    counted twice, with a weight of 1/N.
+    **Limits.** Directions from few visits are biased towards the features that were played.
+    Features should be roughly uniform on a sphere, and rewards informative in sign about the middle
+    of their range; `tastes` and `noise` are public assumptions. A person is counted twice, in m_0
+    and in her memory; her weight in m_0 is about 1/N for N people.
 
     >>> from dpbandit import certify
     >>> proof = certify(PersonalFADE(epsilon=1.0), "ReturningUsers", accountants=False)
@@ -412,8 +412,8 @@ class PersonalFADE(Personal):
     delta: float = 1e-5
     """target, in (0, 1)"""
     counted: Counted | None = None
-    """visits that enter the sums, see above; all with "visits", at group privacy; if None, "latest"
-    for people with a memory and at least 10 visits, else "first" """
+    """visits that enter the sums, see above; "visits" takes all, at group privacy; if None,
+    "latest" for people with a memory and at least 10 visits, else "first" """
     trust: Literal["central", "aggregated"] = "central"
     """trust model; the server sees all data, or with "aggregated" only sums of batches"""
     honest: float = 1.0

@@ -26,7 +26,7 @@ from dpbandit.specs.rivals import TastesSpec
 
 _MAX_PARTICLES = 1 << 14  # largest number of points of a posterior
 _MIN_STRETCH, _MAX_STRETCH = 0.1, 4.0
-"""Smallest and largest factor by which one step may scale the population's covariance."""
+"""Smallest and largest factor by which one step may scale the covariance of the population."""
 
 
 class PersonalPricing(Agent[ReturningSpec]):
@@ -44,14 +44,14 @@ class PersonalPricing(Agent[ReturningSpec]):
                      expectation maximisation is m <- m + L a,   C <- L (A - a a') L'
 
     `population` names the source of the prior: "survey" is the problem's public survey, "guess" a
-    prior without a survey, and "learned" starts at the guess and takes those steps; "learned" at
-    epsilon inf is the counterpart without privacy.
+    prior without a survey, and "learned" starts at the guess and takes the steps above; "learned"
+    at epsilon inf is the counterpart without privacy.
 
     Guarantee:
         "learned" is (epsilon, delta)-joint DP for a PERSON under continual observation, in the
         contexts, prices and purchases of all her visits, and in their times; exactly mu-GDP. Scores
         enter `PersonSum`, one for a person in a batch, whatever her data. Her other data are in her
-        own memory, which reaches no price but hers (`PersonalMemory`). The last batch is never
+        own memory, which reaches only her own prices (`PersonalMemory`). The last batch is never
         released. "survey" and "guess" have no mechanism and are 0-joint DP: no data of hers reach
         other persons. Visits beyond the cap are not remembered.
 
@@ -182,7 +182,7 @@ class PersonalPricing(Agent[ReturningSpec]):
             self.learn(release)
 
     def remembered(self, person: Ints) -> Floats:
-        """Return the persons' `beliefs` (R, M + 2), recomputed from history if points moved."""
+        """Return the persons' `beliefs` (R, M + 2), recomputed from visits if points moved."""
         belief = self.beliefs.of(person)
         moved = (belief[:, -1] != self.batch) & (person >= 0)
         belief[moved, -1] = self.batch
