@@ -17,7 +17,7 @@ def pytest_configure(config):
 
 @pytest.fixture
 def against_floor(benchmark):
-    """Time `work(make())`, alternating with the floor, and report the ratio of the two."""
+    """Time `work(made)`, alternating with the lower bound `floor`, and report the times' ratio."""
 
     def measure(label, make, work, floor, *, made_in=None):
         floors, seconds = [], []

@@ -142,7 +142,7 @@ class _RecordedGenerator:
 
 @contextmanager
 def recorded_draws() -> Iterator[list[_Drawn]]:
-    """Context manager that records draws in its body, from drawn-ahead blocks or new generators."""
+    """Context manager that records the draws that code in its body makes from random streams."""
     drawn: list[_Drawn] = []
     fill, generators = Draws.fill, Streams.generators
 

@@ -1,9 +1,9 @@
 """Print a table of times, of one revision or of several side by side::
 
     python benchmarks/summary.py [--agents] [CHECKOUT ...]
-    python benchmarks/summary.py --out FOLDER      cost.csv alone: times of a round of some agents
+    python benchmarks/summary.py --out FOLDER      only write cost.csv, some agents' times per round
 
-Times are CPU-seconds of a separate process with BLAS on one thread, the least of several
+Times are CPU-seconds of a separate process with BLAS on one thread. Each is the least of several
 repetitions, in which revisions alternate; by default only this checkout is timed. With `--agents`
 every agent is timed, too, as by `test_floors.py`. "-" marks what a revision does not have.
 """
@@ -117,7 +117,7 @@ def measured(checkout, names, code):
 
 
 def of_agents(checkout):
-    """Return by agent microseconds per replica and round, and their ratio to the lower bound."""
+    """Return by agent the microseconds per replica and round, and the ratio to the lower bound."""
     files = [
         f for n in ("floors", "every_agent") if (f := checkout / f"benchmarks/test_{n}.py").exists()
     ]

@@ -1,9 +1,9 @@
-"""Limits on cost: linear in rounds and in replicas, a million rows in seconds.
+"""Limits on cost, which is linear in rounds and replicas; a million rows take seconds.
 
 The exponent is fitted, log-log by least squares, to CPU-seconds of `compare`'s loop over two
-decades; for each size the least of three runs counts, in which sizes alternate. Sizes begin where
-fixed costs of a call no longer matter: at 2,000 rounds, or as many replicas as run together. Costs
-of a replica, such as its random streams, are included.
+decades. For each size the fastest of three runs counts; runs of all sizes alternate. Sizes begin
+where fixed costs of a call no longer matter: at 2,000 rounds, or as many replicas as run together.
+Costs of a replica, such as its random streams, are included.
 """
 
 import time

@@ -3,7 +3,7 @@
     pytest benchmarks -n 0 --benchmark-columns=min,median,rounds
 
 Absolute times depend on the machine; the asserted ratios held on a noisy two-core one. Each number
-is the least of several runs, in which the two programs alternate.
+is the least time of several runs, in which the two programs alternate.
 """
 
 import time
@@ -81,7 +81,7 @@ def test_linucb_against_a_plain_loop(benchmark, d, K, R, least):
 
 @pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_private_sums_against_drawing_their_noise(benchmark, kind):
-    """Compare the noise of a private sum, 100 replicas x 65 coordinates, with normals alone."""
+    """Compare the time of a private sum's noise with that of normals of the same shape."""
     R, d, n = 100, 65, 2000
     x, whole, floor = np.zeros((R, d)), [], []
 

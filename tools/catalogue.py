@@ -5,9 +5,9 @@
 `agents/catalogue.csv` has a row for each agent, in the order of the page: its class and file, its
 kind of problem, its feedback, its promise, its page, and the mark "reconstructed" if it is made
 from an abstract or a sketch. `envs/catalogue.csv` has the environments. The packages and listings
-read them. This program writes their last columns (the first lines of the classes),
+read both tables. This program writes their last columns (the first lines of the classes),
 `docs/catalogue.md`, and the stubs of both packages, `agents/__init__.pyi` and `envs/__init__.pyi`.
-`tests/docs/test_algorithm_pages.py` fails where one of them is stale.
+`tests/docs/test_algorithm_pages.py` fails where one of these files is stale.
 """
 
 import csv
@@ -71,7 +71,7 @@ def tables() -> dict[Path, str]:
 
 
 def faces() -> dict[Path, str]:
-    """Return path -> text of both packages' stubs: imports of all classes, types of tables."""
+    """Return path -> text of both packages' stubs, which import all classes and type all tables."""
     some = [(one.file, one.config) for one in (*entries(), *wrappers())]
     some += [("catalogue", "Kinds")]
     worlds = [(one["file"], one["name"]) for one in catalogue(envs.__name__)]

@@ -2,8 +2,8 @@
 
     python tools/lowest.py [arguments of pytest]
 
-The tests run in a new, temporary environment. The program stops if other dependencies exclude a
-lowest version: raise it in pyproject.toml, and likewise any version with which tests fail.
+The tests run in a new, temporary virtual environment. If another dependency excludes a lowest
+version, the program stops. Raise this version in pyproject.toml, and any with which tests fail.
 """
 
 import os
@@ -31,7 +31,7 @@ for line in sys.argv[1:]:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the environment, check its versions and run the tests; return pytest's exit code."""
+    """Make a virtual environment, check its versions, run the tests; return pytest's exit code."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         scripts = Path(folder, "bin")

@@ -20,16 +20,16 @@ To publish a number write such a line, run it as above, and put into the page a 
     epsilon 4 = mean where claimed_epsilon == 4
     certified = certified_epsilon where claimed_epsilon == 1
 
-before a line `<!-- end of numbers -->`: a row for each agent, a column for each line, whose cells
-are `mean ± se`, `value ± se`, or `x ± x_se` where there is such a column, to two digits of the
-error, if the store has them; a divisor (`mean / 20`) divides both. Queries are those of
-`pandas.DataFrame.query`.
+before a line `<!-- end of numbers -->`. This program writes the table between them, with a row for
+each agent and a column for each line of the comment. A cell is `mean ± se`, `value ± se` or
+`x ± x_se`, to two digits of the error, or the number alone if the store has no such error. A
+divisor (`mean / 20`) divides both. Queries are those of `pandas.DataFrame.query`.
 
 The answers of the suite, `dpbandit/running/answers.csv`, are a store as well.
 
-In prose a number that looks measured has to occur in such a table, of its page or of a page that
-its paragraph links to; `<!-- not measured: why -->` in a paragraph, or before a table, exempts it.
-`tests/docs/test_numbers.py` fails where pages and stores differ.
+In prose a number that looks measured has to occur in such a table of the same page, or of a page
+to which the paragraph links; `<!-- not measured: why -->` in a paragraph or before a table exempts
+it. `tests/docs/test_numbers.py` fails where pages and stores differ.
 """
 
 import json
@@ -51,7 +51,7 @@ from dpbandit.agents import AGENTS  # noqa: E402
 
 FOLDERS = ("docs", "experiments")  # of pages and stores
 SUMMARY = ("agent", "horizon", "replicas", "mean", "se", "claimed_epsilon", "certified_epsilon")
-"""Columns copied from summary.csv to a store; of other files all columns but times are."""
+"""Columns copied from summary.csv to a store; of other files all columns except times."""
 NOT_RUN = "not run: "
 """Beginning of a line that has no command, as another program measured the numbers."""
 BLOCK = re.compile(  # comment that describes a table, and the table
@@ -65,7 +65,7 @@ _SEE_PAGE = re.compile(r"see ([\w./]+\.md)\s*")  # page that shows this file
 
 
 def pages() -> list[Path]:
-    """Return the pages whose numbers are checked; for a page `see FILE` that file."""
+    """Return the pages whose numbers are checked, with FILE in place of a page `see FILE`."""
     found = [page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md"))]
     links = [_SEE_PAGE.fullmatch(page.read_text()) for page in found]
     found = [ROOT / see[1] if see else page for see, page in zip(links, found, strict=True)]

@@ -3,7 +3,7 @@
     python tools/scoreboard.py
 
 Their source is `dpbandit/running/answers.csv`, written by `dpbandit suite freeze`.
-`tests/suite/test_suite.py` fails where they are stale.
+`tests/suite/test_suite.py` fails where a table is stale.
 """
 
 import sys
@@ -46,7 +46,7 @@ SOURCE = "<!-- not measured: from dpbandit/running/answers.csv, held to it by te
 MIN_PROBLEMS = 10
 """Smallest number of problems of an agent that has a column in the figure"""
 MIN_REGRET = 1e-6
-"""Regret below which it is only rounding, and printed as 0"""
+"""Regret below which a number is only rounding, and printed as 0"""
 LONG_TAIL_RATIO = 3
 """Ratio of the 95 % quantile to the median above which the worst run is reported"""
 MAX_COLUMNS = 16
@@ -255,9 +255,9 @@ def made() -> str:
 
 
 def win_rates() -> str:
-    """Return the table of win rates, for each pair of agents the % of data sets that the row wins.
+    """Return the table of win rates, the % of data sets on which a row's agent beats a column's.
 
-    The agent with less mean regret wins; equal means count half. Cells are for epsilon 1 / 8.
+    The agent with less mean regret wins; equal means count half. Cells have rates at epsilon 1 / 8.
     """
     won = _won()
     names, many = [*won[1].index], pd.read_csv(RIVALS, comment="#")["run"].nunique()
@@ -273,7 +273,7 @@ def win_rates() -> str:
 
 
 def _won() -> dict[int, pd.DataFrame]:
-    """Return win rates of the row's agent over the column's, in %, by epsilon."""
+    """Return win rates of each row's agent over each column's agent, in %, by epsilon."""
     rows = pd.read_csv(RIVALS, comment="#")
     rows = rows.assign(agent=rows["agent"].str.replace(r":epsilon=.*", "", regex=True))
     found = {}
@@ -289,7 +289,7 @@ def _won() -> dict[int, pd.DataFrame]:
 
 
 def printed() -> str:
-    """Return the table of win rates that the authors of VPO published, and of our measured ones."""
+    """Return the table of win rates of the authors of VPO, beside our measured rates."""
     won, theirs = _won(), pd.read_csv(PRINTED_RATES, comment="#")
     lines = ["| wins of | over | ε 1: printed | measured here | ε 8: printed | measured here |"]
     lines += ["|---|---|" + "---|" * 4]

@@ -4,9 +4,9 @@
 
 Every program plays the same problem (see `world.py`) in a process of its own, BLAS on one thread;
 drawing users, the agent and logging its regret are timed, imports are not. A library is imported by
-this interpreter, or by the one that `--python` names for it. Others play one replica after another,
-at a cost that is linear in them, so a few are enough; the fastest replica of each counts, and of
-dpbandit the fastest of as many runs. Regret is compared on the same users.
+this interpreter, or by the one that `--python` names for it. Other libraries play one replica after
+another, at a cost linear in replicas, so a few replicas are enough. The fastest replica of each
+library counts, and the fastest of as many runs of dpbandit. Regret is compared on the same users.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import numpy as np
 PEERS_FOLDER = Path(__file__).resolve().parent
 PEERS = ("obp", "river", "coba", "mabwiser", "contextualbandits")  # other libraries
 FASTEST = "obp"
-"""Library to whose speed the targets refer; without it no target is measured"""
+"""Library to whose speed the targets refer; if it is missing, no target is checked"""
 OTHER_PEERS = ("coba:vw_epsilon_greedy", "coba:vw_square_cb")
 """Algorithms other than LinUCB (of Vowpal Wabbit), whose regret and speed are only printed"""
 SIZES = {
@@ -89,7 +89,7 @@ def _mean(name, values):
 
 
 def show(size, table, least):
-    """Print the table; return True if the target is met and the regret of LinUCB is the same."""
+    """Print the table; return True if the target is met and all libraries' LinUCB regrets agree."""
     print(f"\n{size}")
     print(f"{'':22} {'version':>8} {'rounds/s':>11} {'dpbandit is':>12} {'regret':>8}  difference")
     ours, *others = table

@@ -78,7 +78,7 @@ def settings(name: str, render: Render) -> str:
 
 
 def meaning(config: type, field: Field[Any], render: Render) -> list[str]:
-    """Return the docstring of a setting; if it omits an allowed value, put all of them first."""
+    """Return the docstring of a setting; if it omits an allowed value, put all values first."""
     keys = ((cls, (cls.__qualname__, field.name)) for cls in _documented(config))
     written = next(filter(None, (_docstrings(cls).get(key) for cls, key in keys)), [])
     text = written or _SHARED_MEANINGS.get(field.name, "").splitlines()

@@ -71,7 +71,7 @@ def _linked(app: Any, doctree: nodes.document) -> None:
 
 
 def _drawn(formula: str, display: str) -> str:
-    """Convert LaTeX to MathML, with thin spaces after ln, log, max, and bars of one height."""
+    """Convert LaTeX to MathML, with thin spaces after ln, log, max, and norm bars of one height."""
     functions = r"(<mi>(?:ln|log|exp|max|min|sup)</mi>)(?=<m(?:i|n|frac|sqrt)>)"
     spaced = re.sub(functions, r'\1<mspace width="0.167em" />', convert(formula, display=display))
     return spaced.replace("<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>')

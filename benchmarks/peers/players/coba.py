@@ -1,4 +1,4 @@
-"""Play Coba by its own Experiment; disjoint arms are one regression on one-hot arm x context.
+"""Play Coba by its own Experiment; disjoint arms are a regression on one-hot arm times context.
 
 Learners of Vowpal Wabbit, which are not LinUCB, run in the same Experiment.
 """
