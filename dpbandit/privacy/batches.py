@@ -120,9 +120,9 @@ class CountedSums(Mechanism):
 
         call(value (R,), cell (R,), at_release (R, K) bool) -> (R, K), 0 where nothing is released
 
-    A call returns None if no cell of any replica is released. Values lie in [low, high] and are
+    A call returns None if no cell of any replica is released. Values are clipped to [low, high] and
     summed as shares of that range, (value - low) / (high - low). Noise is Laplace(1 / epsilon), or
-    Gaussian of standard deviation 1 / mu where delta makes that smaller.
+    Gaussian of standard deviation 1 / mu if the given delta allows less noise that way.
 
     A simulator that plays one policy for many rounds may hand over all of them in one call: totals
     of the shares (R, K) in place of `value`, and the counts of rounds (R, K) in place of `cell`.
@@ -194,15 +194,15 @@ class CountedSums(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class OnePointEstimates:
-    """Sum of gradient estimates (dim / zeta) (clip(value, low, high) - offset) u, `|u|` = 1.
+    """Sum of gradient estimates (dim / zeta) (clip(value, low, high) - offset) u, u a unit vector.
 
     Guarantee:
         Replacing one user moves the sum by at most (high - low) dim / zeta in L2, the offset being
-        public, because `|u| = 1`. The norm of u is not checked: u is the agent's own public draw,
-        and no user has a hand in it. Non-finite values become `low`.
+        public, because `|u| = 1`. The norm of u is not checked: u is the agent's own public draw
+        and depends on no user's data. Non-finite values become `low`.
     """
 
-    # "u is the agent's own public draw, and no user has a hand in it"
+    # "u is the agent's own public draw and depends on no user's data"
     needs = NO_FACTS
     controls = (1,)
 
@@ -240,7 +240,7 @@ class OnePointEstimates:
         return self.estimate(clip_range(y, self.low, self.high) - self.offset, u)
 
     def estimate(self, values: Floats, u: Floats) -> Floats:
-        """Return `dim` / `zeta` times the sum of n values (n, R) times directions (n, R, k)."""
+        """Return `dim` / `zeta` times the sum over n of value (n, R) x direction (n, R, dim)."""
         # contiguous and replica by replica, so that R is not in the arithmetic
         by_replica = np.ascontiguousarray(u.transpose(1, 0, 2), dtype=np.float64)
         summed: Floats = np.vecmat(np.ascontiguousarray(values.T), by_replica)
@@ -305,7 +305,7 @@ class LocalValues(Mechanism):
 class LocalSums:
     """Prefix sums of gradient estimates from locally private values, computed by post-processing.
 
-    A call takes a value (R,) and its direction (R, k), a unit vector, and returns the sum of all
+    A call takes a value (R,) and its direction (R, dim), a unit vector, and returns the sum of all
     estimates so far after every `refresh_every` rounds, else None, as `PrefixSum` does.
     """
 
@@ -325,7 +325,7 @@ class LocalSums:
         return self._values.spend
 
     def __call__(self, y: Floats, u: Floats) -> Floats | None:
-        """Add values (R,) with unit vectors (R, k); return the sum (R, k) at a batch's end."""
+        """Add values (R,) with unit vectors (R, dim); return the sum (R, dim) at a batch's end."""
         release = cast(Floats, self._values(y))  # every call releases
         if not self._released.size:
             self._released = np.zeros((self._every, *release.shape))

@@ -93,12 +93,12 @@ class BitSum(Mechanism):
     messages reveals nothing. A release is the debiased sum of bits at the end of a batch.
 
     Guarantee:
-        (epsilon, delta)-DP for one user's round: her bits are in one batch, and there among coins
-        (`BitSpend`). A fraction h of the devices is honest and stays. "coins": each device sends
-        ceil(N / (h n)) coins, so that honest devices send N (with h = 1, N in all); a shuffler that
-        colludes with the server sees true bits: there is no local guarantee at all. "flips": p is
-        least such that the flips of the other h n - 1 honest devices hide hers, and a user's
-        messages are locally d log((1 - p) / p)-DP, whoever colludes.
+        (epsilon, delta)-DP for one user's round: her bits are in one batch, hidden among coins or
+        flips (`BitSpend`). A fraction h of the devices is honest and stays. "coins": each device
+        sends ceil(N / (h n)) coins, so that honest devices send N (with h = 1, N in all); a
+        shuffler that colludes with the server sees true bits: there is no local guarantee at all.
+        "flips": p is the least at which the flips of the other h n - 1 honest devices hide her
+        bits, and a user's messages are locally d log((1 - p) / p)-DP, whoever colludes.
     """
 
     # "her bits are in one batch"
@@ -197,7 +197,7 @@ def _rounded(devices: int) -> int:
 _CELLS_PER_STDDEV = 1000
 """Approximate number of grid cells per standard deviation of the privacy loss of one bit"""
 _STDDEVS = 20.0
-"""Standard deviations about the mean count; mass outside, below 1e-80, is infinite loss"""
+"""Standard deviations from the mean count; mass beyond, below 1e-80, counts as infinite loss"""
 _MAX_COUNTS = 400
 """Largest number of counts of coins that are evaluated; counts in between are rounded down"""
 _MASS_MARGIN = 1 + 1e-11
@@ -217,7 +217,7 @@ class _Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class BitSpend:
-    """Cost of `bits` bits of a person, each hidden among B ~ Bin(coins, chance) coins, B public.
+    """Cost of `bits` bits of a person, each hidden among B ~ Bin(coins, chance) coins, a public B.
 
     Guarantee:
         The privacy loss is exact, rounded up; pure epsilon is bits x log((1 - flip) / flip).
@@ -319,8 +319,8 @@ class BitSpend:
 
     @cached_property
     def _worlds(self) -> tuple[Floats, Floats, float]:
-        """Masses of (B, heads) with B + 1 fair coins, their factors if one of these coins is
-        replaced by the user's bit, a one, and the omitted mass."""
+        """Masses of pairs (B, number of heads of B + 1 fair coins), the factors on them if one coin
+        is replaced by a user's bit that is 1, and the omitted mass."""
         from scipy.stats import binom  # takes as long to import as all else together
 
         numbers, weights, lost = _numbers(self.coins, self.chance)

@@ -8,7 +8,7 @@ changes the eigenvalues of a Gram matrix; `Spectrum` bounds by how much.
 **Second moments with the noise of Shariff and Sheffet**: printed constants, Wishart nodes.
 Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018, for n
 releases of Gram matrices of dimension D, contexts `|x| <= C`, rewards `|r| <= B`, L^2 = C^2 + B^2,
-and failure probability alpha::
+and failure probability alpha, with eigenvalues of the noise up to a multiple of Upsilon::
 
     m = 1 + ceil(log2 n)                                          levels of the tree
     s = 4 sqrt(m) L^2 ln(4/delta) / epsilon                       Gaussian node, off the diagonal
@@ -105,14 +105,14 @@ class Spectrum(NamedTuple):
     gram_factor: float
     shift_factor: float = 2.0
     stddev: float | None = None
-    """standard deviation of the noise in units of the statistic; None for that of each release"""
+    """standard deviation of the noise in units of the statistic; None for each release's"""
 
 
 NO_NOISE = Spectrum(0.0)  # spectrum of an exact Gram matrix
 
 
 def law_named(word: str) -> NoiseLaw:
-    """Return the noise law named `word`; "gamma", the law of its length, is a name of "k-norm"."""
+    """Return the noise law named `word`; "gamma" is another name of "k-norm"."""
     one_of("noise", word, (*LAWS, "gamma"))
     law: NoiseLaw = "k-norm" if word == "gamma" else word  # type: ignore[assignment]
     return law
@@ -130,8 +130,8 @@ def least_multiplier(
 ) -> float:
     """Return the least `noise_multiplier` for which all releases are (epsilon, delta)-DP.
 
-    The certificate is exact for Gaussian noise; for other laws it is the sum of epsilons at delta =
-    0, else that of their loss distribution. `dim` is the number of coordinates of a K-norm.
+    It is exact for Gaussian noise. Other laws are certified by the sum of their epsilons if delta
+    = 0, else by their privacy-loss distribution. `dim` is the number of coordinates of a K-norm.
 
     >>> from dpbandit.privacy.prefix_sums import Tree
     >>> round(least_multiplier(Tree(), horizon=10_001, refresh_every=1, epsilon=1, delta=1e-4), 2)
@@ -282,7 +282,7 @@ class ShariffSheffet:
     """Gaussian and Wishart noise of Shariff and Sheffet (2018), for one statistic and target.
 
     `printed` uses the constants of the paper (module docstring); else the noise is the least that
-    is certified to meet the target, and the spectrum is that of `tail_bound`.
+    is certified to meet the target, and the noise's eigenvalues are bounded by `tail_bound`.
     """
 
     statistic: SecondMoments

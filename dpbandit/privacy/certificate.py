@@ -121,7 +121,7 @@ class Certificate:
         return found
 
     def _by_age(self) -> list[str]:
-        """Return a text line with epsilon by age; none unless all noise is Gaussian or pure."""
+        """Return a text line with epsilon by age; no line unless all noise is Gaussian or pure."""
         quick = self.claimed_delta == 0 if self.mu is None else self.claimed_delta > 0
         ages = self.ages() if quick and self.epsilon < inf else []
         first: dict[str, int] = {}
@@ -170,7 +170,7 @@ def certificate(
 ) -> Certificate:
     """Certify a ledger against `claim` = (epsilon, delta), or against itself without a claim.
 
-    `accountants=False` leaves out the epsilons by accountant, some of which are slow to import.
+    `accountants=False` leaves out the epsilons by accountant, as some accountants import slowly.
     """
     nothing = (ledger.epsilon(0.0), 0.0)
     claimed_epsilon, claimed_delta = nothing if claim is None else claim

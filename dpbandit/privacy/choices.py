@@ -126,7 +126,7 @@ class OneShotTopK(Mechanism):
         normaliser is the same for all candidates.
 
     Args:
-        source: makes the scores of a round's data.
+        source: computes the scores from a round's data.
         streams: the random streams of the replicas.
         name: name of the random stream of the noise.
         k: number of candidates picked by one selection.
@@ -135,7 +135,7 @@ class OneShotTopK(Mechanism):
         draws: largest number of selections of a replica; None for `uses`.
 
     Raises `BudgetExceededError` for calls beyond `uses` and selections beyond `draws`, and
-    `InputError` for scores of another shape.
+    `InputError` for scores of a shape other than (R, n).
     """
 
     # "must be a function of releases"
@@ -294,7 +294,7 @@ class ReportNoisyMax(ExponentialMechanism):
 
 
 class NoisyTotal(Mechanism):
-    """Noisy total loss S(x) of a queried candidate x, with Laplace noise, losses in [0, 1]::
+    """Total loss S(x) of a queried candidate x plus Laplace noise, for losses in [0, 1]::
 
         call(losses (R, n), x (R,), at_release (R,) bool) -> (R,), -inf where not at release
 
@@ -352,8 +352,8 @@ class RemainingTopK(OneShotTopK):
         call(losses (R, n), at_release (R,) bool, taken (R, n) bool) -> candidates (R, k), -1 for
         none
 
-    Where fewer than k are left all of them are released, then -1. `taken` is public or a function
-    of releases.
+    Where fewer than k are left, all of them are released, followed by -1. `taken` is the mask of
+    excluded candidates, public or a function of releases.
 
     Guarantee:
         As for `OneShotTopK`, k exponential mechanisms on the candidates left each time, of bounded
@@ -377,7 +377,7 @@ class RemainingTopK(OneShotTopK):
     array([[2, 1]])
     """
 
-    # "`taken` is public or a function of releases"
+    # "`taken` is the mask of excluded candidates, public or a function of releases"
     needs = SUMMED
 
     def __init__(

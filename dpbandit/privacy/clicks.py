@@ -43,7 +43,7 @@ def tastes(u: Floats) -> Floats:
 
 
 def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
-    """Return features phi (..., m, 1 + q) of items v (..., m, q) for users u (..., q), clipped.
+    """Return features phi (..., m, 1 + q) of items v (..., m, q) for clipped users u (..., q).
 
     phi = (c, u * v) / sqrt(1 + c^2), with the constant coordinate c = `common`.
     """
@@ -96,7 +96,7 @@ class ListStatistic(ABC):
 
     @property
     def gram_total(self) -> float:
-        """Factor from the released Gram matrix to that of the regression of the released moment."""
+        """Factor F of the released Gram matrix G in the regression F G theta = released moment."""
         return self.model.square_total
 
     @abstractmethod
@@ -109,18 +109,18 @@ class ListStatistic(ABC):
         return round
 
     def plain(self, theta: Floats) -> Floats:
-        """Return theta (R, d) that predicts the same from `features` with `common` = 1."""
+        """Return the parameter (R, d) that predicts the same from `features` with `common` = 1."""
         return theta
 
     def unpack(self, release: Floats) -> tuple[Floats, Floats]:
-        """Return moments (R, d) and Gram matrices (R, d, d) of a release (R, p)."""
+        """Return moments (R, d) and Gram matrices (R, d, d) of a release `(R, *shape)`."""
         gram = np.empty((len(release), self.dim, self.dim))
         i, j = self._upper
         gram[:, i, j] = gram[:, j, i] = release[:, self.dim :]
         return release[:, : self.dim], gram
 
     def _summed(self, z: Floats, phi: Floats, gram_weight: Floats) -> Floats:
-        """Return the sum of moments z (n, R, d) and of weighted phi phi', phi (n, R, m, d)."""
+        """Return the sums of moments z (n, R, d) and of weighted phi phi', for phi (n, R, m, d)."""
         by_replica = (gram_weight[..., None] * phi).transpose(1, 0, 2, 3), phi.transpose(1, 0, 2, 3)
         left, right = (x.reshape(len(x), -1, self.dim) for x in by_replica)
         gram = left.swapaxes(1, 2) @ right
@@ -145,12 +145,12 @@ class ListClicks(ListStatistic):
     b_k = chi_k / (2 - chi_k), with weights p_k in proportion to chi_k (2 - chi_k).
 
     Guarantee:
-        Replacing one user moves "clicks" and "squares" by at most sqrt(2 + 2 g^2): z . z' >= 0 and
-        both are no longer than 1, so `|z - z'|^2 <= 2`; G and G' are positive semidefinite with
-        Frobenius norm at most 1 and tr G G' >= 0, so `|G - G'|^2 <= 2`. Two lists of one item,
-        opposite u * v, both clicked, attain it. "mean" moves by at most 2 if g^2 <= 1/2, as a
-        convex combination of points that are at most 2 apart. See docs/algorithms/list-fade.md for
-        the proofs.
+        With g = `gram_weight`, replacing one user moves "clicks" and "squares" by at most sqrt(2 +
+        2 g^2): z . z' >= 0 and both are no longer than 1, so `|z - z'|^2 <= 2`; G and G' are
+        positive semidefinite with Frobenius norm at most 1 and tr G G' >= 0, so `|G - G'|^2 <= 2`.
+        Two clicked lists of one item, with opposite u * v, attain it. "mean" moves by at most 2 if
+        g^2 <= 1/2, as a convex combination of points that are at most 2 apart. See
+        docs/algorithms/list-fade.md for the proofs.
     """
 
     # "both are no longer than 1"
@@ -234,8 +234,8 @@ class ListResiduals(ListStatistic):
 
     Guarantee:
         At every reference point, finite or not, replacing one user moves the sum by at most
-        sqrt(4 + 2 g^2): two vectors z of length at most 1 may be opposite, but G and G' are
-        positive semidefinite with Frobenius norm at most 1, so that `|G - G'|^2 <= 2`.
+        sqrt(4 + 2 g^2), g = `gram_weight`: two vectors z of length at most 1 may be opposite, but G
+        and G' are positive semidefinite with Frobenius norm at most 1, so that `|G - G'|^2 <= 2`.
     """
 
     # "At every reference point, finite or not"
@@ -249,7 +249,7 @@ class ListResiduals(ListStatistic):
     def move_sensitivity(self) -> float:
         """Largest change of the sum if a round moves to another slot, 13 % above `sensitivity`.
 
-        It is sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2), g = `gram_weight`.
+        It is sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = 0.2 / sqrt(1.04), g = `gram_weight`.
         An empty slot, u = 0 without a click, has phi = k e_1, moment z_0 = -a e_1 with 0 <= a <= k,
         and Gram matrix G_0 = t e_1 e_1' with t <= k^2, where a and t depend on the reference point
         of the round; no user's G_11 is larger. So `|z - z_0| <= 1 + k` and
@@ -287,10 +287,11 @@ class ListCounts:
 
     Guarantee:
         A list is a function of releases, so replacing a user moves the counts of her m items alone.
-        Clicks at k < j differ by 2 + (j - k) ones, a click at k and none by 1 + (m - k), and a user
-        and an empty slot (answers not finite, no impressions) by m impressions and a click: at most
-        m + 1 in L1, sqrt(m + 1) in L2. That is less than the 2 m and sqrt(2 m) of m separate pairs
-        of counters. An empty slot may have another list, but adds nothing to its counts.
+        Users with clicks at k < j differ by 2 + (j - k) ones, a user with a click at k and one
+        without by 1 + (m - k), and a user and an empty slot (answers not finite, no impressions) by
+        m impressions and a click, so any two by at most m + 1 in L1, sqrt(m + 1) in L2. That is
+        less than the 2 m and sqrt(2 m) of m separate pairs of counters. An empty slot may have
+        another list, but adds nothing to its counts.
 
     >>> counts = ListCounts(3, 2)
     >>> counts.total(np.array([[[2, 0]]]), np.array([[[1, 0]]]))
@@ -347,8 +348,8 @@ class PositionCounts:
 
     Guarantee:
         Replacing one user moves the counts by at most sqrt(2), not sqrt(m): both vectors are no
-        longer than 1 and no entry is negative, so `|x - x'|^2 <= |x|^2 + |x'|^2 <= 2`; by 1 if m =
-        1. One click each attains it, at different positions.
+        longer than 1 and no entry is negative, so `|x - x'|^2 <= |x|^2 + |x'|^2 <= 2`; if m = 1
+        by at most 1. Two users who click once, at different positions, attain sqrt(2).
     """
 
     # "both vectors are no longer than 1 and no entry is negative"

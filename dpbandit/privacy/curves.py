@@ -42,7 +42,7 @@ from dpbandit.base import Floats, InputError
 _ROOT_MARGIN = 1 - 1e-9
 """Factor that moves roots towards more privacy, by more than errors of solver and cancellation."""
 _SMALL_MU = 3e-4
-"""Below this mu the bound on delta in the module docstring has less error than the difference."""
+"""Below this mu the module docstring's bound on delta has less error than the exact difference."""
 MAX_Z = 38.5
 """Normal quantile q at which Phi(-q) underflows to 0 in double precision."""
 
@@ -131,7 +131,7 @@ def _mills(a: Floats) -> Floats:
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
-    """Return log delta, its difference A - B of two terms taken as A (1 - e^(log B - log A))."""
+    """Return log delta, with the difference A - B of two terms as A (1 - e^(log B - log A))."""
     if mu < _SMALL_MU:
         return _log_delta_small_mu(mu, epsilon)
     log_a = float(scipy.special.log_ndtr(mu / 2 - epsilon / mu))

@@ -99,8 +99,8 @@ def as_event(ledger: Ledger) -> Any:
 
     Exact for Gaussian and Laplace noise; any other spend becomes an event of its zCDP parameter.
     Noise is in units of the change by REPLACING a user: compose the event with an accountant of
-    `NeighboringRelation.ADD_OR_REMOVE_ONE`, as their REPLACE_ONE doubles the sensitivity once more.
-    zCDP events need their `RdpAccountant`.
+    `NeighboringRelation.ADD_OR_REMOVE_ONE`, as REPLACE_ONE would double the sensitivity once more.
+    zCDP events need the `RdpAccountant` of dp-accounting.
 
     Raises `InputError` for a notion with a window, which no event can express, and for a spend
     without a zCDP parameter or pure epsilon.
@@ -196,7 +196,7 @@ def notion_in_words(values: dict[str, Any]) -> Notion:
     )
 
 
-_SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {  # sentence of format 1 -> covers, reads
+_SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {  # sentence of format 1 -> (covers, reads)
     "joint DP under continual observation, {} one user's round": (LATER_ACTIONS, "mechanisms"),
     "DP of all actions under continual observation, {} one user's round": (
         ALL_ACTIONS,
@@ -208,7 +208,7 @@ _SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {  # sentence of format 1
     str(IN_FULL): (frozenset(), "releases in full"),
     str(Notion(covers=frozenset())): (frozenset(), "mechanisms"),
 }
-_MASKS: dict[str, Masking] = {  # words after "which actions there are" in a sentence -> masks
+_MASKS: dict[str, Masking] = {  # after "which actions there are" in a sentence -> `masks`
     "": "none",
     "in a round is public": "public",
     "for her is part of her round": "user",

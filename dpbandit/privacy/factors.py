@@ -94,7 +94,7 @@ class KAry(Factorisation):
         level 1   [1 2 3 4 5] [6 7 8 9 10]        N_9 = z[1-5] + z[6-10] - z[10]
         level 0                         -[10]     digits -(k-1)//2 .. k//2 at every level
 
-    Counting on by one node of a level raises its digit by one; after k//2 the digit is -(k-1)//2,
+    Counting on by one node of a level raises its digit by one; a digit of k//2 becomes -(k-1)//2
     with a carry: one more node of the level above, minus its last (k-1)//2 children. A node is thus
     used before it is full: only its NOISE is used, and the future leaves cancel from the sum.
     Children in the middle are never used. k = 2 has no negative digit and is `Tree` bit for bit.
@@ -103,10 +103,10 @@ class KAry(Factorisation):
         If replacing one user moves one leaf by at most Delta_1 in L1 and nodes carry Laplace
         noise of scale lam, all m releases are epsilon-DP, epsilon = levels(m, k) Delta_1 / lam, for
         adaptive streams too. Releases are B (C x + z), x the leaves, z the noises, C the 0/1 leaves
-        of each node and B C = A lower triangular. Fix z, and let user R's leaf move by Delta, a
-        function of the releases before R. Then z -> z - C_R Delta reproduces all releases; it
-        preserves volume, because what Delta depends on, B_{<R} z, is itself unmoved (B_{<R} C_R =
-        A_{<R,R} = 0). So the log-density moves by at most `|C_R|_1 Delta_1 / lam`, a leaf being in
+        of each node and B C = A lower triangular. Fix z, and let user s's leaf move by Delta, a
+        function of the releases before s. Then z -> z - C_s Delta reproduces all releases; it
+        preserves volume, because what Delta depends on, B_{<s} z, is itself unmoved (B_{<s} C_s =
+        A_{<s,s} = 0). So the log-density moves by at most `|C_s|_1 Delta_1 / lam`, a leaf being in
         one node of a level.
 
     Differs from the paper:
@@ -153,7 +153,7 @@ class KAry(Factorisation):
         return self._above[0]
 
     def _subtracted(self) -> list[Floats]:
-        """Return minus the noise of the last 1, 2, .., (arity-1)//2 children of the last node."""
+        """Return minus the summed noises of the last 1, 2, .., (arity-1)//2 children of a node."""
         sums: list[Floats] = []
         for _ in range((self._k - 1) // 2):
             z = self.source()
@@ -298,7 +298,7 @@ class Window(Factorisation):
     """Binary tree on blocks of W leaves, for window DP, W = `window` rounded up to a power of two.
 
     Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
-    privacy expiration", WI-IAT 2020. Window DP, read per prefix: for every T', what has been
+    privacy expiration", WI-IAT 2020. Window DP, stated for prefixes: for every T', what has been
     released up to T' is differentially private for each user of the last `window` leaves; an older
     user may be revealed completely.
 

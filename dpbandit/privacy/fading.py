@@ -77,11 +77,12 @@ class FadingSum(Mechanism):
     A call returns the release `(R, *shape)` at the end of a batch, else None.
 
     Guarantee:
-        All releases together are mu-GDP, mu = column_norm / noise_multiplier: a user of batch b
-        moves release k >= b by fade^(k - b) times her change of her batch's sum, so she moves the
-        mean of the white noise z by a vector of norm at most sensitivity sqrt(1 + fade^2 + fade^4 +
-        ...), longest for the first batch. It holds for adaptive streams too (Denisov, McMahan,
-        Rush, Smith and Thakurta, NeurIPS 2022: lower-triangular maps with Gaussian noise).
+        All releases together are mu-GDP, mu = column_norm / noise_multiplier, as every release has
+        fresh noise: a user of batch b moves release k >= b by fade^(k - b) times the change of her
+        batch's sum, so she moves the vector of their exact sums by a norm of at most sensitivity x
+        column_norm, column_norm = sqrt(1 + fade^2 + fade^4 + ...), largest for the first batch. It
+        holds for adaptive streams too (Denisov, McMahan, Rush, Smith and Thakurta, NeurIPS 2022:
+        lower-triangular maps with Gaussian noise).
 
     >>> from dpbandit.privacy.moments import ClippedVectors
     >>> sums = FadingSum(ClippedVectors(1), Streams([0]), ends=[2, 3], horizon=9, fade=0.5,
@@ -235,7 +236,7 @@ class AggregatedSum(FadingSum):
         the server sees the sum of the batch, by cryptography, and nothing else of it
 
     The guarantee needs no noise from dishonest devices; in the simulation they add theirs, which
-    makes the noise larger by 1 / sqrt(h) than necessary. With h = 1 releases are those of a
+    makes the noise 1 / sqrt(h) times as large as necessary. With h = 1 releases are those of a
     `FadingSum` with fade 0.
 
     Guarantee:

@@ -9,7 +9,7 @@ from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend
 
 _BUDGET_ROUNDING = 1e-12
-"""Relative tolerance when requests are compared with the budget; the noise is larger by as much"""
+"""Relative tolerance when requests are compared with the budget; it is added to the noise"""
 _MIN_BUDGET, _MAX_BUDGET = 1e-150, 1e150
 """Bounds of a budget mu, whose square must neither underflow nor overflow"""
 

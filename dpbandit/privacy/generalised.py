@@ -98,7 +98,8 @@ class GeneralisedGaussianSpend:
         which bounds the Renyi divergence of order a by `a (r - 1) |v|_r^2 / (2 sigma^2)`; and
         `|v|_r <= d^(1/r - 1/q) |v|_q`. At r = 2 the noise is Gaussian and mu is exact.
 
-    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper: kappa is that of the norm used.
+    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper in kappa, which is the smoothness
+    of the norm that is used.
     """
 
     r: float
@@ -189,7 +190,7 @@ Reading: TypeAlias = Literal["corrected", "printed"]
 class PrintedGaussian:
     """Law of the noise as printed, b = rho `x / |x|_r` with rho^2 ~ Gamma(k/2, scale 2 s^2), r > 0.
 
-    In k dimensions, at scale s. Differences from `GeneralisedGaussian`, which has a proof::
+    Here k is the dimension and s the scale. Differences from `GeneralisedGaussian`::
 
         r < 1       "l_r" is no norm; below 2 its square is not smooth. The printed index
                     min(q - 1, ln d - 1) is the smoothness constant of the norm, not its index
@@ -277,7 +278,8 @@ class Printed:
     """Misprints of the paper to follow, each chosen independently."""
 
     norm_index: Reading = "corrected"
-    """norm index of noise in d dimensions, min(q, max(2, ln d)), or printed min(q - 1, ln d - 1)"""
+    """index p of the noise's l_p norm in d dimensions, for sensitivity in l_q, which is
+    min(q, max(2, ln d)), or min(q - 1, ln d - 1) as printed in the paper"""
     radius: Reading = "corrected"
     """law of the noise's squared norm, Gamma(d/2, 2 sigma^2), or as printed Gamma(d/2, 2 sigma)"""
     direction: Reading = "corrected"
@@ -316,9 +318,9 @@ def printed_tree_sum(
 
         sigma_+^2 = 8 m^2 kappa ln(m / delta) (S / 2)^2 / epsilon^2,     m = ceil(log2 n) + 1,
 
-    S / 2 = beta D + L for smoothness beta, diameter D and Lipschitz constant L, and n = T - 1 the
-    users who can influence an action. q is the norm index of the gradients, whose sensitivity is in
-    l_max(2, q).
+    kappa is the smoothness of the noise's norm, S / 2 = beta D + L for losses of smoothness beta
+    and Lipschitz constant L on a domain of diameter D, and n = T - 1 the users who can influence an
+    action. q is the norm index of the gradients, whose sensitivity is in l_max(2, q).
 
     Guarantee:
         `spend`, whose epsilon exceeds the claim, less so with corrected laws. Printed laws without

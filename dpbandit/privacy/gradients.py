@@ -16,7 +16,7 @@ from dpbandit.privacy.premises import NO_FACTS, Fact
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveGradients:
-    """Sum of recursive gradients, a row for each parameter vector: 0 but for the arm played.
+    """Sum of recursive gradients, a row for each parameter vector, 0 except for the arm played.
 
     Xie, Shen, Zhang, Wang and Qian, "Efficient projection-free online methods with stochastic
     recursive gradient", AAAI 2020, as used by Han et al. (see `DPHDBChoices`). In its i-th step an
@@ -25,8 +25,8 @@ class RecursiveGradients:
         g_i = (i+1) grad f(theta_i) - i grad f(theta_{i-1})
             = [ (i+1) zeta(x . theta_i) - i zeta(x . theta_{i-1}) - r ] x,
 
-    one number, the residual, times x; with the identity link the gradient at the single point
-    u_i = (i+1) theta_i - i theta_{i-1}, of l_1 norm at most 1.5 times the domain's radius.
+    which is one number, the residual, times x; with the identity link it is the gradient at the
+    point u_i = (i+1) theta_i - i theta_{i-1}, of l_1 norm at most 1.5 times the domain's radius.
 
     A round is (theta, previous, steps, context, action, reward); the first three are released or
     public: theta_i and theta_{i-1} of G arms, (R, G, d), and i, (G,), 0 for an arm that takes no
@@ -36,7 +36,7 @@ class RecursiveGradients:
         x is clipped to max-norm `context_bound` = M, r to its range, the residual to
         +-`residual_clip` = k, and where there is a `gradient_clip` = c_g the row to that Euclidean
         norm, whatever is fed; non-finite features become 0. So replacing a user moves the sum by at
-        most `sensitivity`: 2 M k in max-norm, or 2 c_g in L2; a row against 0 by half as much.
+        most `sensitivity`: 2 M k in max-norm, or 2 c_g in L2; a row in place of 0 moves it by half.
     """
 
     # "whatever is fed; non-finite features become 0"
@@ -131,7 +131,8 @@ class RecursiveLossGradients:
     Guarantee:
         The datum is moved into the public set of the loss, the residual clipped to
         +-`residual_clip` = k, and g_i scaled down to l_order norm `gradient_clip` = c, whatever is
-        fed. So replacing a user moves the sum by at most `sensitivity` in l_order::
+        fed. So replacing a user moves the sum by at most `sensitivity` in l_order (l_q is the
+        loss's norm)::
 
             2 min(c, k A),  A = N^max(0, 1/order - 1/q), the largest |a|_order where |a|_q <= 1.
     """

@@ -15,7 +15,7 @@ from dpbandit.privacy.prefix_sums import LAWS, Factorisation, NoiseLaw
 
 @dataclass(unsafe_hash=True)
 class Gradual(Factorisation):
-    """Prefix noise N_t, the sum of the noises of all dyadic intervals that contain t, one a level.
+    """Prefix noise N_t, the sum of the noises of all dyadic intervals with t, one per level.
 
     Andersson, Henzinger, Pagh, Steiner and Upadhyay, "Continual counting with gradual privacy
     expiration", NeurIPS 2024 (arXiv 2406.03802), reconstructed: we have read its abstract and the
@@ -26,8 +26,8 @@ class Gradual(Factorisation):
         level 0: [1][2][3][4][5][6][7]      in units of the source
 
     An interval of level l starts at a positive multiple of 2^l, so that t has bit_length(t) noises,
-    whatever the horizon. An observer of releases up to d after x cannot tell a change at x from
-    one of the noises of intervals in [x, ..] that cover [x, x + d] and may end later::
+    whatever the horizon. An observer of the releases x to x + d cannot tell a change at x from
+    changed noises of intervals that start at x or later, cover [x, x + d] and may end later::
 
         x = 3, d = 2:   z[3] and z[4-7] move, or z[3] and z[4-5]
 
@@ -101,8 +101,9 @@ class _Windows:
     """Windows of leaves x..e, e = x + releases - 1, for dynamic programs on dyadic intervals.
 
     `least` goes from the leaves to the root. The cost of an interval is a function of c, the sum of
-    movements of the intervals above it: given for a leaf (0 before x, 1 in x..e), added up for two
-    siblings, and minimised by `through` over the movement of the interval's own noise.
+    movements of the intervals above it. For a leaf it is the cost of a movement of 0 - c before x
+    and of 1 - c in x..e; costs of two siblings are added, and `through` minimises over the movement
+    of the interval's own noise.
     """
 
     def __init__(self, leaves: int, releases: int) -> None:
@@ -133,7 +134,7 @@ class _Windows:
 
 
 def _in_l1(w: float, cost: Floats) -> Floats:
-    """Return an interval's l_1 costs if noises above it move by c = 0 and 1, its own at cost w.
+    """Return an interval's l_1 costs for c = 0 and 1, if its own noise moves at cost w per unit.
 
     Other c need not be tried: interval matrices are totally unimodular, so whole numbers are best.
     """
@@ -141,7 +142,7 @@ def _in_l1(w: float, cost: Floats) -> Floats:
 
 
 def _in_l2(variance: float, cost: Floats) -> Floats:
-    """Return the coefficients of an interval's l_2 cost from its noise variance and those below."""
+    """Return an interval's l_2 cost coefficients from its noise variance and those below it."""
     a, b, r = cost  # the minimum over s of s^2 / variance + a (c + s)^2 - 2 b (c + s) + r
     share = 1 / (1 + a * variance)
     return np.array([a * share, b * share, r - b**2 * variance * share])

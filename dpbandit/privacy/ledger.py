@@ -140,9 +140,9 @@ class Ledger:
         """Return the ledger of two agents whose people are disjoint: the larger of both costs.
 
         Guarantee:
-            If nobody is with both, which the notion states as a condition, neighbours differ with
-            one agent alone, and the other agent depends on its releases and on others' data
-            alone.
+            If nobody is with both, which the notion states as a condition, neighbours differ in
+            rounds with one agent alone, and the other agent depends on its releases and on others'
+            data alone.
 
         Raises `InputError` where the notions cannot be compared.
 
@@ -205,8 +205,8 @@ class Ledger:
 
     @property
     def _joint_spend(self) -> "Spend | Composition | _BasicSum":
-        """All spends as one, the only spend or the composition of their privacy losses; spends
-        without a loss distribution are added by basic composition."""
+        """The only spend, or the composition of the privacy losses of all spends; spends without a
+        loss distribution are added by basic composition."""
         if len(self.spends) == 1:
             return self.spends[0]
         curve = composed(*self.spends)
@@ -302,7 +302,7 @@ def ledger_of(
     notion: Notion = JOINT_DP,
     without: str = "sums without noise",
 ) -> Ledger:
-    """Return the ledger of noise calibrated to `epsilon`; infinity is no noise and no privacy.
+    """Return the ledger of noise calibrated to `epsilon`; at infinity, of no noise and no privacy.
 
     >>> ledger_of(1.0, GaussianSpend(0.3, "a sum")).mu, ledger_of(inf, GaussianSpend(inf, "")).mu
     (0.3, inf)

@@ -13,18 +13,18 @@ errors are added to the masses, so that no mass is too small for its curve.
 
 **Composed.** The delta of a sum has a small relative error, however small delta is. The sum L of n
 independent losses is convolved by FFT, whose errors are about 1e-16 of the LARGEST numbers for
-every mechanism: at n = 3e5 more than a delta of 1e-12. So the convolution is of losses tilted by
+every mechanism: at n = 3e5 they exceed a delta of 1e-12. So the convolved losses are tilted by
 e^(t L), with the t >= 0 that puts their mean at epsilon (Esscher's transform; Alghamdi, Gomez,
 Asoodeh, Calmon, Kosut and Sankar, "The saddle-point method in differential privacy", ICML 2023)::
 
     delta(epsilon) = M e^(-t epsilon) E_t[e^(-t (L - epsilon)) (1 - e^(epsilon - L))+],
     M = E e^(t L).
 
-**Never below the truth.** Any t is valid. The expectation has a factor in [0, 1], so that it is off
-by at most what the convolved law is off by in l_1, which `_ROUNDING_SLACK` bounds by Parseval:
-frequencies are off by some units of rounding for each mechanism, relatively. What lies above the
-window, less than e^-39 by Chernoff's bound, is added; what lies below is folded into the window,
-and only adds. A window of more than `WINDOW` cells is made coarser, pessimistically.
+**Never below the truth.** Any t is valid. The expectation has a factor in [0, 1], so that its error
+is at most the l_1 error of the convolved law. Parseval's identity and `_ROUNDING_SLACK` bound that
+error: the relative error of each frequency is a few units of rounding per mechanism. What lies
+above the window, less than e^-39 by Chernoff's bound, is added; what lies below is folded into the
+window, and only adds. A window of more than `WINDOW` cells is made coarser, pessimistically.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ class PrivacyLoss:
 
 
 def affordable(step: float, reach: float) -> float:
-    """Return `step`, doubled until `CELLS` cells of it cover `reach`."""
+    """Return `step`, doubled until `CELLS` cells of that width cover `reach`."""
     positive("step", step)
     while reach / step > CELLS:
         step *= 2
@@ -143,9 +143,9 @@ _ROUNDING_SLACK = 2e-15
 """Rounding error of a mechanism's Fourier coefficient, about log2(WINDOW) units of rounding"""
 _RUNGS_PER_OCTAVE, _MAX_RUNG = 4, 60 * 4
 """Tilts per factor 2 on the geometric grid from 2^-60 to 2^60, and index of the largest tilt"""
-_RUNG_RATIO = 2.0 ** (-1 / _RUNGS_PER_OCTAVE)  # from a tilt of the grid to the next smaller
+_RUNG_RATIO = 2.0 ** (-1 / _RUNGS_PER_OCTAVE)  # ratio of a tilt to the next larger one
 _MAX_TILT_STEP = 700.0
-"""Largest tilt times grid step; a larger tilt leaves the mass of a single cell"""
+"""Largest product of tilt and grid step; a larger tilt leaves the mass of a single cell"""
 _LOG_DELTA_PRECISION, _MAX_NEWTON_STEPS = 1e-7, 60
 """Precision of log delta in the search for epsilon, and largest number of its steps"""
 _CHERNOFF_WIDTHS = 2.0 ** np.arange(1, -7, -1)
@@ -279,7 +279,7 @@ class Composition:
         return values[self._part_of_cell] if len(values) > 1 else values
 
     def _tilted(self, t: float) -> tuple[Floats, Floats, Floats]:
-        """Return the parts' rescaled tilted masses, their sums, and the logs of unscaled sums."""
+        """Return each part's rescaled tilted masses, their sum, and the log of the unscaled sum."""
         exponents = t * self._losses
         exponents += self._logs
         peaks = np.maximum.reduceat(exponents, self._starts)
@@ -317,7 +317,7 @@ class Composition:
         return first, ceil(high / self.step) - first + 1
 
     def _reach(self, t: float, log_mass: float, unit: float) -> float:
-        """Return the window's upper end by Chernoff's bound, minus the lower end if `unit` < 0."""
+        """Return the window's upper end by Chernoff's bound; if `unit` < 0, minus its lower end."""
         least = inf
         for width in _CHERNOFF_WIDTHS:
             s = width * unit
@@ -376,7 +376,7 @@ def _spread(pair: tuple[PrivacyLoss, Floats]) -> float:
 
 
 def _transformed(places: Ints, masses: Floats, frequencies: Ints, size: int) -> Complex:
-    """Return the Fourier transform of masses at `places` modulo `size`, at `frequencies`."""
+    """Return the Fourier transform at `frequencies` of masses at cells `places` modulo `size`."""
     if len(places) * len(frequencies) > size:
         whole: Complex = scipy.fft.rfft(np.bincount(places, masses, minlength=size))[frequencies]
         return whole

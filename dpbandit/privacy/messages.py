@@ -45,7 +45,7 @@ class LocalStatistic(Mechanism):
         streams: the random streams of the replicas.
         epsilon, delta: privacy target of each message; epsilon = inf adds no noise.
         uses: number of messages.
-        stddev: standard deviation in units of the statistic; None for that of the target.
+        stddev: standard deviation in units of the statistic; None for the least allowed.
     """
 
     # "A user sends one, so all together cost as much as one"
@@ -94,7 +94,7 @@ class PrivUnit:
         else one of the rest;        send scale v, which has mean u
 
     The height g >= 0 makes the scale least; all of epsilon is spent on one cap. With g = 0 it is
-    the half space of Duchi, Jordan and Wainwright (JASA 2018), one bit.
+    a half space, as in Duchi, Jordan and Wainwright (JASA 2018): the message tells one bit.
 
     Bhowmick, Duchi, Freudiger, Kapoor and Rogers, "Protection against reconstruction and its
     applications in private federated learning", 2018; that one cap is optimal, Asi, Feldman and
@@ -150,7 +150,7 @@ class PrivUnit:
         return float(1 / (odds * mean))
 
     def variance(self, dim: int) -> float:
-        """Return a message coordinate's variance, averaged over unit vectors of length `dim`."""
+        """Return a message coordinate's variance, averaged over unit vectors in dimension `dim`."""
         return (self.scale**2 - 1) / dim
 
     def message(self, u: Floats, normals: Floats, uniforms: Floats) -> Floats:
@@ -286,7 +286,7 @@ class _Added:
 
 
 class _OnSphere:
-    """Sender of `PrivUnit` messages; a shorter vector becomes a random unit vector around it."""
+    """Sender of `PrivUnit` messages; a shorter vector is the mean of a random unit vector."""
 
     def __init__(self, law: PrivUnit, streams: Streams) -> None:
         self.law, self._axis = law, np.eye(law.dim)[0]
@@ -344,9 +344,9 @@ class LocalDirections(Mechanism):
         `|g|` tanh(epsilon / 2), and (1 + tanh) / (1 - tanh) = e^epsilon, so no message is more than
         e^epsilon times as likely from one user as from another, whatever their vectors. This needs
         no trusted server: it holds against whoever collects messages. Blocks cost nothing: for two
-        users with different blocks two densities differ, one by at most 1 + tanh, the other by at
-        most 1 / (1 - tanh). A user sends once, so all together cost epsilon, adaptively: g may
-        depend on earlier messages.
+        users with different blocks two densities differ, one by a factor of at most 1 + tanh, the
+        other of at most 1 / (1 - tanh). A user sends once, so all together cost epsilon,
+        adaptively: g may depend on earlier messages.
 
     Args:
         streams: the random streams of the replicas.

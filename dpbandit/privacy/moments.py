@@ -92,7 +92,7 @@ class PreciseTrace:
 
     @property
     def variance(self) -> float:
-        """Factor of the noise variance along the identity by the stretch, 1 / (1 + kappa D)."""
+        """Factor 1 / (1 + kappa D) by which the stretch changes the noise variance of the trace."""
         return 1 / (1 + self.kappa * self.dim)
 
     def stretched(self, diagonals: Floats) -> Floats:
@@ -109,7 +109,7 @@ class PreciseTrace:
 
 
 def squared_sensitivity(weight: float) -> float:
-    """Return the squared sensitivity of Gram matrices and `weight` x moments, without clip."""
+    """Return the squared sensitivity of Gram matrices and `weight` x moments, no moment clip."""
     U = weight**2
     return (2 + U) ** 2 / 2 if U <= 2 else 4 * U
 
@@ -256,10 +256,10 @@ class Moments(LinearRounds):
     """Sums of moments of linear bandits, reward times context, one vector for each block.
 
     Sensitivity. Replacing one user moves them by at most 2 c_u, c_u = `moment_bound`, with opposite
-    moments in one block; a user of another arm moves two blocks by c_u each, sqrt(2) c_u.
+    moments in one block. A user of another arm moves two blocks by c_u each, in all by sqrt(2) c_u.
     """
 
-    # "a user of another arm moves two blocks by c_u each"
+    # "A user of another arm moves two blocks by c_u each"
     needs = NO_FACTS
 
     units: ClassVar[float] = 1.0
@@ -540,7 +540,7 @@ class ArmSums:
     needs = NO_FACTS
 
     n_actions: int
-    """K, the number of arms or other cells"""
+    """number of arms K, or of other groups with a sum of their own"""
     reward_low: float = 0.0
     reward_high: float = 1.0
     units: ClassVar[float] = 1.0

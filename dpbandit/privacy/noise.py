@@ -161,7 +161,7 @@ class OneSidedExponential:
 class Gumbel:
     """Independent Gumbel noise; argmax(u + noise of scale c) has probabilities prop. to exp(u / c).
 
-    Gumbel, "Statistical theory of extreme values", 1954: c times minus the log of an exponential.
+    Gumbel, "Statistical theory of extreme values", 1954: -c log of a standard exponential.
 
     Guarantee:
         For scores u that one user moves by at most s, releasing the argmax alone is the exponential
@@ -185,7 +185,7 @@ class Gumbel:
 
 
 def rescaled(x: Floats, radius: Floats, *, order: float) -> Floats:
-    """Return x `(n, R, *shape)` rescaled to l_order norms `radius` (n, R), each block a vector."""
+    """Return x `(n, R, *shape)` rescaled to l_order norms `radius` (n, R), as one vector each."""
     vectors = x.reshape(*radius.shape, -1)
     return np.reshape(vectors * (radius[..., None] / norms(vectors, order)), x.shape)
 

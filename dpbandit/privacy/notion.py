@@ -63,7 +63,7 @@ class Visits:
 Unit: TypeAlias = Round | Visits
 TrustModel: TypeAlias = Literal["central", "aggregated", "shuffled", "local"]
 SHARING: tuple[TrustModel, ...] = ("aggregated", "shuffled")
-"""Trust models in which each device adds a share of the noise, and sums carry all of it"""
+"""Trust models in which each device adds a share of the noise; the shares sum to all of it"""
 TRUSTED: dict[TrustModel, str] = {
     "central": "",
     "aggregated": "the server sees noisy sums of batches alone",
@@ -85,8 +85,8 @@ class Trust:
     honest: float = 1.0
     """fraction that has to add noise, in (0, 1]; below 1 only where devices share the noise"""
     of: Literal["devices", "slots", "people"] = "devices"
-    """population of which `honest` is a fraction; where people return it is the slots, empty ones
-    included, or the people, whose devices send in every batch"""
+    """population of which `honest` is a fraction; where people return it is the slots (empty ones
+    included) or the people (whose devices send in every batch)"""
 
     def __post_init__(self) -> None:
         one_of("trust", self.model, get_args(TrustModel))
@@ -387,7 +387,7 @@ NO_DATA = Notion(reads="nothing")  # of agents that read no data
 OWN_DATA = Notion(reads="own data")  # of agents that use a person's data for her alone
 LOCAL_DP = Notion(trust=Trust("local"))  # of agents that receive private messages alone
 NO_PRIVACY = Notion(reads="exact data", covers=frozenset())  # of agents without privacy
-IN_FULL = Notion(reads="releases in full", covers=frozenset())  # each spends the whole budget
+IN_FULL = Notion(reads="releases in full", covers=frozenset())  # each release spends the budget
 
 
 def strongest(problem: Facts, trust: TrustModel = "central") -> Notion:

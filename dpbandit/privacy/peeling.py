@@ -146,7 +146,7 @@ class GumbelPeeling:
 
 
 def printed_peeling(epsilon: float, delta: float, *, picks: int, repeats: int) -> LaplacePeeling:
-    """Return the printed Laplace peeling, claimed (epsilon / M, delta / M)-DP each, M = `repeats`.
+    """Return the printed Laplace peeling; each of M = `repeats` is claimed (epsilon/M, delta/M)-DP.
 
     Its Laplace scale is 2 sqrt(3 picks ln(M / delta)) M / epsilon times a coordinate's change.
     """
@@ -204,7 +204,7 @@ class _OneShot:
 
 
 def _noisy_entries(v: Floats, chosen: Ints, noise: Floats) -> Floats:
-    """Return an array like `v`, v + noise on the chosen coordinates and 0 elsewhere."""
+    """Return an array like `v` with v + noise at the chosen coordinates and 0 elsewhere."""
     sparse = np.zeros_like(v)
     np.put_along_axis(sparse, chosen, np.take_along_axis(v, chosen, axis=-1) + noise, axis=-1)
     return sparse
@@ -293,10 +293,10 @@ class NoisyHardThresholding(Mechanism):
         estimates of other episodes do not depend on her (parallel composition; their lengths are
         public). (b) In her episode, given the released beta, v moves in every coordinate by at most
         (step_size / n) 2 entry_bound residual_clip, because the clipped residual times the clipped
-        row bounds each user's term whatever beta is; and in l_2 over s coordinates as
-        `SparseRows.moves`. A user whose arm changes moves two blocks by half of that. (c) The
-        peelings of an episode compose (`spend.parts`: picks and values); the steps between them use
-        releases only. After the last episode listed nothing is stored or released.
+        row bounds each user's term whatever beta is; and in l_2 over s coordinates by what
+        `SparseRows.moves` returns. A user whose arm changes moves two blocks by half of that. (c)
+        The peelings of an episode compose (`spend.parts`: picks and values); the steps between them
+        use releases only. After the last episode listed nothing is stored or released.
 
     `query` is a round's gradient term at beta = 0, where every episode starts; terms at other beta
     have the same bounds. Every peeling is paid for as if it were released. `on_peeled`, if set, is

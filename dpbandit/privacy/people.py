@@ -69,10 +69,10 @@ def leaves_norm(column: Floats, every: int, cap: int, separation: int) -> float:
 def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
     """Return a bound on the sensitivity of a Fenwick tree to a person of at most `cap` visits.
 
-    It is the lesser of two. f_h(j), the largest squared norm of j visits in 2^h leaves of `every`
-    slots, is the maximum over i visits in the left child (right ones are no nodes) of f_{h-1}(i) +
-    i^2 + f_{h-1}(j - i); visits are b = `separation` apart, so at most ceil(every / b) are in a
-    leaf. By counts, a node of 2^h leaves holds at most ceil(2^h every / b) visits.
+    It is the lesser of two bounds. (1) f_h(j), the largest squared norm of j visits in 2^h leaves
+    of `every` slots, is the maximum over i visits in the left child (no right child is a node of
+    the Fenwick tree) of f_{h-1}(i) + i^2 + f_{h-1}(j - i); visits are b = `separation` apart, so a
+    leaf has at most ceil(every / b). (2) A node of 2^h leaves holds at most ceil(2^h every / b).
     """
     whole("leaves", leaves, 0)
     whole("every", every, 1)
@@ -93,7 +93,7 @@ def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
 
 
 def fading_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> float:
-    """Return a bound on the sensitivity of a fading sum to a person, if all m ends are released.
+    """Return a bound on the sensitivity of a fading sum to a person, if all m batches are released.
 
     Its square is at most the largest sum over visits of v_a, a the visit's batch, v_a the largest
     sum over visits of G_ab = fade^|a - b| (1 - fade^(2 (m - max(a, b) + 1))) / (1 - fade^2).

@@ -61,15 +61,15 @@ class PersonSum(FadingSum):
         (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
         times. Whether others count depends on their own slots alone, so neighbouring streams differ
         in what one person contributes: vectors of norm at most B, which together move the releases
-        by at most S times as far as one does, S = 1 for "first", sqrt(min(k, releases)) for
+        by at most S times as far as one vector: S = 1 for "first", sqrt(min(k, releases)) for
         "batch", sqrt(releases) for "latest", of which one is in each release however often she
-        comes, and for "visits" what k of them, b apart, do to batches at most (`fading_norm`; k,
-        which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 B where
-        her slots stay (one vector against another) and where they move, since `|v - 0|^2 +
+        comes, and for "visits" the largest norm of k visits, b apart (`fading_norm`; or k, which is
+        group privacy, if b = 1 and batches are longer). A vector moves by at most 2 B where her
+        slots stay (one vector against another) and where they move, since `|v - 0|^2 +
         |0 - v'|^2 <= 2 B^2 <= (2 B)^2`. All releases together are (2 B S / stddev)-GDP by
         composition of adaptively chosen Gaussian means (append a release that fills the sum of
-        squares up to (2 B S)^2). With h < 1 that is the noise of honest devices; the noise of all
-        is 1 / sqrt(h) times as large.
+        squares up to (2 B S)^2). With h < 1, stddev is that of the honest devices' noise; the noise
+        of all devices is 1 / sqrt(h) times as large.
     """
 
     # "Whether others count depends on their own slots alone"
@@ -204,12 +204,13 @@ _NORM_ROUNDING = 1e-9
 def for_a_person(spend: Spend, visits: Visits) -> Repeated:
     """Return the cost for a person with `visits` of a mechanism that costs `spend` for one round.
 
-    Replacing her changes n = k rounds, or n = 2 k if she may come at other times: the slots she
-    leaves and the slots she takes, each a pattern of k rounds b apart. With S(k, b) the sensitivity
-    to k rounds b apart, a running sum moves no further than by S(k, b) / S(1, 1) rounds if her
-    slots stay, and else than by the lesser of S(2 k, 1) / S(1, 1) and `moving` S(k, b) / S(1, 1).
-    `moving` is 2 by the triangle inequality, and less where contributions v, beyond a null round's,
-    are short, as with columns c_t of products >= 0, V the largest `|v|` and m the least <v, v'>::
+    With k the cap and b the separation of `visits`, replacing her changes n = k rounds, or n = 2 k
+    if she may come at other times: the slots she leaves and those she takes, each a pattern of k
+    rounds b apart. With S(k, b) the sensitivity to k rounds b apart, a running sum moves no further
+    than by S(k, b) / S(1, 1) rounds if her slots stay, and else than by the lesser of
+    S(2 k, 1) / S(1, 1) and `moving` S(k, b) / S(1, 1). `moving` is 2 by the triangle inequality,
+    and less for short contributions v, v' (beyond a null round's): with columns c_t of products
+    >= 0, V the largest `|v|` and m the least <v, v'>::
 
         |sum of c_t v_t, t left, - sum of c_t v'_t, t taken|^2 <= S^2 (2 V^2 + 2 max(0, -m))
 

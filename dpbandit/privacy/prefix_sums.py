@@ -204,10 +204,10 @@ class Factorisation:
         return self.of(node, stddev=sqrt(law.variance(prod(shape))), leaves=leaves)
 
     def of(self, source: Any, *, stddev: float, leaves: int | None = None) -> Self:
-        """Return a copy that draws noise; `bounded` ones raise `InputError` past `leaves` releases.
+        """Return a copy that draws noise; if `bounded`, for `leaves` releases at most.
 
         Args:
-            source: noise of one node, `(R, *shape)`; standard normals if correlated.
+            source: noise of one node, `(R, *shape)`; for `Correlated` noise, standard normals.
             stddev: standard deviation of a node per coordinate, or the factor of normals.
             leaves: number of releases for which the noise is calibrated.
         """
@@ -361,7 +361,7 @@ def coefficients(count: int) -> Floats:
 
 
 class SquareRoot(Correlated):
-    """Square root C of prefix sums, C Toeplitz: N_t = sum over k < t of c_k z_{t-k}, z normals.
+    """Square root C of prefix sums, N_t = sum_{k < t} c_k z_{t-k} for normals z, c `coefficients`.
 
     Henzinger, Upadhyay and Upadhyay, "Almost tight error bounds on differentially private continual
     counting", SODA 2023; Fichtenberger, Henzinger and Upadhyay, ICML 2023. `|c|` grows like
@@ -410,8 +410,8 @@ class Banded(Correlated):
         y_t = z_t - sum over 0 < k < width of c_k y_{t-k}       releases are S + B z, B = A C^-1
         N_t = N_{t-1} + y_t
 
-    Memory is `width` numbers a coordinate. Width 1 is fresh noise on every leaf, the number of
-    leaves the square root itself. Rows far apart do not share noise: users who come back after
+    Memory is `width` numbers a coordinate. Width 1 is fresh noise on every leaf, a width of all
+    leaves is the square root itself. Rows far apart do not share noise: users who come back after
     `width` releases or more move C x as if they were different users.
     """
 
@@ -551,7 +551,7 @@ class BLT(Correlated):
 
     @staticmethod
     def side_by_side(parts: Sequence["BLT"], normals: Draws) -> "BLT":
-        """Return one noise `(R, parts, *shape)` that continues `parts` of equal scale and step.
+        """Return one noise `(R, parts, *shape)` that continues the noises `parts`, at equal steps.
 
         Its further draws are from `normals`.
         """

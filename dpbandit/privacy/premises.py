@@ -37,7 +37,7 @@ class Fact(StrEnum):
     LOSS = "which family losses are of"
     """losses are in a public family, and data are moved into its set, so that slopes are bounded"""
     WORLD = "that nobody's answers depend on others' actions"
-    """answers of a user depend on her own action alone; without it, notions cover nothing"""
+    """answers of a user depend on her own action alone; without this fact notions cover nothing"""
 
 
 class Hearing(StrEnum):
@@ -150,7 +150,7 @@ def handed_on(agent: Any, facts: Facts) -> Facts | None:
 
 
 def stored_outside(agent: Any) -> Facts:
-    """Return the facts that an agent's memory outside mechanisms needs, by any of its classes.
+    """Return the facts that an agent's memory outside mechanisms needs, as its classes declare.
 
     Without a declaration it may hold releases alone, which the billboard test checks.
     """

@@ -39,7 +39,7 @@ from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant
 from dpbandit.privacy.spends import NORM_ROUNDING, Composed, Slots, check_loss
 
 _GROUPS = 512
-"""Largest number of groups of equal epsilons; of more, epsilons are rounded up to so many levels"""
+"""Largest number of groups of equal epsilons; beyond it, epsilons are rounded up to levels"""
 _MAX_RATIO = 1.05
 """Largest ratio of neighbouring levels at which sums are of epsilons that are not rounded up"""
 _SUM_TOLERANCE = 1e-9
@@ -133,7 +133,7 @@ class PureSpend(Composed):
     def curve(self, epsilon: float, x: Floats) -> Floats:
         """Return the exact delta at x, of any sign, of the worst epsilon-DP mechanism.
 
-        (e^epsilon - e^x) / (e^epsilon + 1) between -epsilon and epsilon.
+        It is (e^epsilon - e^x) / (e^epsilon + 1) for x between -epsilon and epsilon.
         """
         inner = -np.expm1(np.minimum(x - epsilon, 0.0)) / (1 + np.exp(-epsilon))
         return np.where(x < -epsilon, -np.expm1(np.minimum(x, 0.0)), inner)

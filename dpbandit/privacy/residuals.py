@@ -109,7 +109,7 @@ class Reference(NamedTuple):
     reach: Any = None
     """residual at which the score of the level is clipped, (...)"""
     share: Any = None
-    """weight of directions beside the level, in [0, 1], (...)"""
+    """weight in [0, 1] of the score of a direction; that of the level has the rest, (...)"""
 
     @property
     def arrays(self) -> tuple[Floats, ...]:
@@ -203,7 +203,7 @@ class SignedResiduals(CodedByArm):
         return self.sensitivity
 
     def weight_of_level(self, share: Floats) -> Floats:
-        """Return the weight of the level for directions of weight `share`."""
+        """Return the weight of the score of the level if that of a direction has weight `share`."""
         return np.sqrt(1 + self.level_weight**2 - share**2)
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -405,7 +405,7 @@ class SaleResiduals:
 
 
 def score_lengths(phi: Floats, p: Floats) -> Floats:
-    """Return the factor of (y - p) phi in `SaleResiduals`, (...), at sale probability p."""
+    """Return the factor (...) of (sale - p) phi in `SaleResiduals`, at sale probability p."""
     return 1 / (np.maximum(norms(phi)[..., 0], 1e-9) * np.maximum(p, 1 - p))
 
 
@@ -435,8 +435,8 @@ class SlateResiduals:
 
     Guarantee:
         Rows are clipped to norm `context_bound`, y to [0, 1] (non-finite ones become 0), residuals
-        to [-1, 1]; a slate with a non-finite number adds nothing, z = 0 only the scalar. So at
-        every reference point, finite or not, replacing one user moves the sum by at most
+        to [-1, 1]; a slate with a non-finite number adds nothing, and where z = 0, v and u are 0.
+        So at every reference point, finite or not, replacing one user moves the sum by at most
         `sensitivity` = sqrt(4 (1 + c_0^2) + 2 (w moment_clip)^2): two vectors of norm at most
         sqrt(1 + c_0^2) may be opposite, but <M, M'> >= 0 for positive semi-definite M and M', so
         that `|M - M'|^2 <= |M|^2 + |M'|^2`.

@@ -25,7 +25,7 @@ class Purchases:
     """Counts of purchases b by product, and of offers z without any purchase.
 
     A purchase of y adds 1 to b_y; a user who buys nothing of a set adds 1 / sqrt(`at_most`) to z_y
-    of its products. For a multinomial logit b_y / z_y estimates y's attraction, whatever the sets.
+    of each product y in it. In a multinomial logit b_y / z_y estimates y's attraction, for any set.
 
     Guarantee:
         Replacing one user moves the counts by at most sqrt(2): whatever is fed, hers is a vector of

@@ -247,7 +247,7 @@ class RedrawBit(Mechanism):
 
     The keep probability of the shrinking dartboard (Geulen, Voecking and Winkler, "Regret
     minimization for online buffering problems using the weighted majority algorithm", COLT 2010),
-    times 1 - p: a bit that no loss decides for certain.
+    times 1 - p, so that no loss rules out a redraw.
 
     Guarantee:
         If every call's loss is that of a choice fixed before its round, and choices and `active`

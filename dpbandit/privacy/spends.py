@@ -221,7 +221,7 @@ class Repeated:
     part: Spend
     times: int
     factor: float | None = None
-    """change by all rounds of a person divided by that by one round; None is `times`"""
+    """change by all rounds of a person divided by the change by one round; None for `times`"""
 
     def __post_init__(self) -> None:
         whole("times", self.times, 1)
@@ -329,7 +329,7 @@ def within(spend: Spend, age: int) -> Spend:
     """Return an upper bound of the cost of releases up to `age` rounds after a user's round.
 
     A release plan tells the change of a running sum's first releases; of other mechanisms the whole
-    cost is included. An `Expiring` one protects up to age window - 1, and not beyond.
+    cost is included. An `Expiring` spend protects up to age window - 1, and not beyond.
     """
     if isinstance(spend, Expiring):
         return within(spend.part, age) if age < spend.window else GaussianSpend(inf, spend.note)

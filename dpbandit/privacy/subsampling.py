@@ -147,10 +147,10 @@ class SampledGaussianSpend:
 
 @cache
 def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> float:
-    """Return the largest `ratio` that meets the target, to 0.1 % of epsilon; inf for inf.
+    """Return the largest `ratio` that meets the target, to 0.1 % of epsilon; inf at inf.
 
-    At least the ratio that meets the target without sampling. The search starts a little below the
-    ratio of the central limit theorem, and takes three or four certificates for most sizes.
+    It is at least the ratio that meets the target without sampling. The search starts a little
+    below the ratio of the central limit theorem, and mostly takes three or four certificates.
 
     >>> round(largest_ratio(rate=1.0, count=4, epsilon=1.0, delta=1e-5), 6)  # 0.268051 / 2
     0.134026

@@ -34,7 +34,7 @@ SELECTION_LAWS: dict[str, tuple[Law, type[PureSpend]]] = {
     "laplace": (Laplace(1.0), PureSpend),
     "gumbel": (Gumbel(1.0), BoundedRangeSpend),
 }
-"""Law of scale 1 and class of the spend of a noisy minimum, by the name of its noise"""
+"""Noise law at scale 1, and spend class that prices one noisy minimum, by the name of the noise"""
 
 
 class VertexGradients(Protocol):
@@ -84,11 +84,11 @@ class NoisyVertex(Mechanism):
     Guarantee:
         If user s is replaced, everything released is as private as n mechanisms of budgets
         epsilon_1..epsilon_n, those of ONE arm: `spend`, no factor for the arms. Proof, for the view
-        of all vertices, with all other users given (they may react to the view): (a) Shifting all
-        scores changes no argmin, so only the range of the change of scores counts: at most D
-        `|change of d|_inf = D |change of G_a|_inf / (i+1)`. A range r against noise of scale b is
-        (r/b)-DP for Laplace (given the other noises, the winner's threshold moves by at most r),
-        and has bounded range r/b for Gumbel (log-weights move by that, the normaliser by a
+        of all vertices, with all other users given (they may react to the view): (a) Adding one
+        number to all scores changes no argmin, so only the range of the change of scores counts: at
+        most D `|change of d|_inf = D |change of G_a|_inf / (i+1)`. A range r against noise of scale
+        b is (r/b)-DP for Laplace (given the other noises, the winner's threshold moves by at most
+        r), and has bounded range r/b for Gumbel (log-weights move by that, the normaliser by a
         constant). (b) Given the view, only row s differs between the two neighbours: in arm a_s by
         g_s, in arm a'_s by g'_s. Later gradients depend on the view alone. If a_s = a'_s, one arm's
         sum moves by at most S in every later step, which costs epsilon_i in its i-th: once through
