@@ -340,7 +340,7 @@ def _personal_or_shared(agent: Any, person: int | None) -> Iterator[tuple[str, A
 
 
 def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
-    """Yield all arrays, mechanisms and memories of people of an agent, each with its path."""
+    """Yield all arrays, mechanisms and people's memories that an agent has, each with its path."""
     found = (np.ndarray, Mechanism, PersonalMemory)
     for path, item in reached(agent, *found, Source, Streams, Ledger):
         if isinstance(item, found):
@@ -348,7 +348,7 @@ def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _changes(before: dict[str, Floats], after: dict[str, Floats]) -> list[Part]:
-    """Return the changes of all remembered numbers as columns, and masks of those that changed."""
+    """Return the changes of all remembered numbers as columns, and masks of changed numbers."""
     found = []
     for path in sorted(after):
         old = before.get(path)

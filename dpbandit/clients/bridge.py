@@ -222,7 +222,7 @@ def _max_ones(space: spaces.Space[Any]) -> int | None:
 
 
 def _parts(space: spaces.Space[Any]) -> list[spaces.Space[Any]] | None:
-    """Return the flat spaces that a space is made of; None if there are others."""
+    """Return the flat spaces that a space is made of; None if it has parts of other kinds."""
     if isinstance(space, _FLAT_SPACES):
         return [space]
     if not isinstance(space, spaces.Dict | spaces.Tuple):

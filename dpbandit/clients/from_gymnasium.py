@@ -32,7 +32,7 @@ Oracle: TypeAlias = Callable[[Any], Any] | str
 
 _INFO_PREFIX = "info:"  # begins the names of values that are read from info
 _MEAN_TOLERANCE = 1e-6
-"""Largest distance of means and regrets to their range, as a share of the width of rewards."""
+"""Largest tolerated distance of means and regrets to their range, as a share of its width."""
 
 
 @dataclass(frozen=True)

@@ -140,8 +140,8 @@ def read_log(
             arm was drawn.
         most_outside: share of contexts, and of rewards, that may lie outside their bounds.
 
-    Bounds, ranges and levels are arguments because they have to be public: known before the log
-    was.
+    Bounds, ranges and levels are arguments because they have to be public, known before the log
+    was recorded.
 
     Raises:
         InputError: a column that is missing, has missing entries or holds no numbers, a missing
@@ -456,8 +456,8 @@ def record(
 ) -> Logged | LoggedPrices | LoggedLists:
     """Record a log of uniform play on an environment, or of an agent that explores.
 
-    With an agent, every arm is drawn with probability `explore` / K, and the arm that the agent
-    chose with 1 - `explore` more; the agent learns from the arm drawn. The log is then `adaptive`,
+    With an agent, every arm is drawn with probability `explore` / K, and the agent's choice with
+    probability 1 - `explore` more; the agent learns from the arm drawn. The log is then `adaptive`,
     and holds the `probabilities` of all arms.
 
     Args:

@@ -66,10 +66,10 @@ class Player:
         reward_range: (low, high), public bounds on every reward.
         context_bound: public bound on the norm of an observation; discrete observations become
             one-hot vectors, whose bound is known (see `Bridge`).
-        context_order: order of that norm, 1, 2 or inf.
+        context_order: order of the norm of observations, 1, 2 or inf.
         contexts: "observation", or "none" to play every user alike, with the constant context 1.
         most_outside: share of `horizon` users' contexts, and of their rewards, that may lie
-            outside their bounds; the next one is refused. 1 allows all.
+            outside their bounds; any more are refused. With 1 all are allowed.
         delay: number of later users who may come before a user's reward is known.
         masks: if actions come and go, the owner of `info["action_mask"]`, an argument of `act`: a
             "public" schedule, or the "user", as part of her round.
@@ -175,8 +175,8 @@ class Player:
         continue on another machine, or as another user, move the ticket, too.
 
         Raises:
-            InputError: as `Player`; the file is no state, is one of another format, program, config
-                or environment, was changed or loaded before, or has no ticket.
+            InputError: as `Player`; the file is no state, has another format, program, config or
+                environment, was changed or loaded before, or has no ticket.
         """
         player = cls(config, env, **arguments)
         from_shelf("clients", "restore_player", "saved state")(player, path)
@@ -203,7 +203,7 @@ class Player:
             )
 
     def _check_any_arm(self) -> None:
-        """Raise `InputError` if the agent's promise needs every action to be as the agent chose."""
+        """Raise `InputError` if the agent's promise needs every action to be the agent's choice."""
         if not self._any_arm:
             lost = {Fact.AS_CHOSEN: _OTHER_ACTIONS}
             premises = Premises(type(self.config).__name__, self._agent, self.spec, lost=lost)

@@ -40,7 +40,7 @@ from dpbandit.specs.lists import ListSpec
 
 
 class Wrapped:
-    """Adapter of `inner`, a policy whose methods have other names; each replica has its own."""
+    """Adapter, for one replica, of `inner`, a policy without the methods `act` and `update`."""
 
     inner: Any
 

@@ -42,10 +42,9 @@ def prior_from(
         the corresponding mu: one release of `SecondMoments`. A person with several rows pays for
         each. The ledger of an agent with this prior names the release: its cost is added to that of
         the agent's own users, and paid out of the agent's target, because people in the log may
-        come again; or, if `disjoint` says that none does, it counts in parallel, and `disjoint` is
-        a condition of the certificate.
-        Without `protect` the log counts as public: it costs nothing, and the people in it are
-        promised nothing, which the certificate says, too.
+        come again; or, if `disjoint` says that none does, the cost counts in parallel, and
+        `disjoint` is a condition of the certificate. Without `protect` the log counts as public: it
+        costs nothing, and the people in it are promised nothing, which the certificate says, too.
 
     Args:
         log: log of arms, slates or a list of prices, from `read_log` or `record`.
@@ -124,7 +123,7 @@ def prior_from(
 
 
 def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
-    """Return features (n, d), or (n, K, D) of a shared parameter, arms (n,) and scaled rewards."""
+    """Return features, (n, d) or with a shared parameter (n, K, D); arms (n,); scaled rewards."""
     spec: Any = log.spec
     if spec.priced:
         sold = (log.reward / spec.margins[log.action]).clip(0, 1)
@@ -138,7 +137,7 @@ def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
 
 
 def _inverse(matrix: Floats, noise: float) -> Floats:
-    """Invert a noisy Gram matrix plus a ridge that exceeds its noise, of stddev `noise`."""
+    """Invert a noisy Gram matrix plus a ridge that exceeds its noise of stddev `noise`."""
     D = len(matrix)
     spread = 2 * sqrt(D) * noise  # spectral norm of the noise
     eigenvalues, U = np.linalg.eigh(matrix)
@@ -157,7 +156,7 @@ def _linear(gram: Floats, moment: Floats, in_gram: float, in_moment: float) -> t
 def _logistic(
     gram: Floats, moment: Floats, n: int, in_gram: float, in_moment: float, constant: bool
 ) -> tuple[Any, Any]:
-    """Return mean and covariance of a logistic parameter; a `constant` is its first feature."""
+    """Return mean and covariance of a logistic parameter; if `constant`, feature 0 is always 1."""
     r = float(np.clip(moment[0] / n, -_MAX_MEAN_REWARD, _MAX_MEAN_REWARD)) if constant else 0.0
     slope = (1 - r**2) / 4
     start = np.zeros(len(moment))

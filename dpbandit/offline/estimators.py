@@ -113,7 +113,7 @@ class Terms:
 
 
 _MAX_PARTS = 60
-"""Largest number of blocks of an adaptive log, each predicted by a model of all earlier rows."""
+"""Largest number of blocks of an adaptive log, each predicted by a model of the earlier blocks."""
 
 
 class Parts(NamedTuple):
@@ -141,7 +141,7 @@ def blocks_of(n: int) -> Parts:
 
 
 def ridge(features: Floats, group: Ints, groups: int, target: Floats, parts: Parts) -> Floats:
-    """Fit ridge regressions, penalty 1; return their coefficients, (parts, groups, d)."""
+    """Fit ridge regressions with penalty 1; return their coefficients, (parts, groups, d)."""
     d = features.shape[1]
     gram, correlation = (
         np.zeros((parts.number * groups, d, d)),
@@ -167,7 +167,8 @@ def _training_sums(sums: Floats, earlier: bool) -> Floats:
 def arm_model(context: Floats, action: Ints, reward: Floats, K: int, parts: Parts) -> Floats:
     """Predict the rewards (n, K) of all arms by cross-fitted ridge regressions.
 
-    Contexts x (n, d) have a regression on (1, x) per arm; contexts (n, K, d) of arms, one for all.
+    Contexts x (n, d) have a regression on (1, x) for each arm; contexts (n, K, d) of arms have one
+    regression for all arms.
     """
     x = np.concatenate([np.ones((*context.shape[:-1], 1)), context], axis=-1)
     shared = x.ndim == 3
@@ -182,7 +183,7 @@ def arm_model(context: Floats, action: Ints, reward: Floats, K: int, parts: Part
 
 
 class PriceModel:
-    """Cross-fitted model of rewards, quadratic in the price, coefficients linear in the context."""
+    """Cross-fitted model of rewards, quadratic in prices, with coefficients linear in contexts."""
 
     def __init__(
         self, context: Floats, price: Floats, reward: Floats, ends: Floats, parts: Parts
@@ -205,7 +206,7 @@ class PriceModel:
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """Features of arms, for the estimator mips; each arm has one of E features at random."""
+    """Features of arms, for the estimator mips; an arm's feature is one of E, drawn at random."""
 
     logged: Ints
     """feature of each row's logged arm, from 0 to E - 1, (n,)"""

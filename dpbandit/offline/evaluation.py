@@ -164,7 +164,7 @@ class Case:
     """public bounds of a row's reward"""
     adaptive: bool
     stakes: Mapping[str, Callable[[], Stakes]] = field(default_factory=dict)
-    """`Stakes` of estimators with betting intervals of their own; others use those of "ips"."""
+    """`Stakes` of estimators with betting intervals of their own; the others use those of ips."""
     notes: Mapping[str, str | Callable[[Terms], str]] = field(default_factory=dict)
     """note on each estimator, or a function that makes one from the terms"""
     dropped: float = 0.0
@@ -225,7 +225,7 @@ def case_of_arms(policy: Any, log: Logged, settings: Settings) -> tuple[Case, Ar
 
 
 def _dropped(pi: Floats, log: Logged, support: str) -> float:
-    """Return the share of the policy's choices that were impossible; raise if not to be dropped."""
+    """Return the share of the policy's choices that were impossible; raise unless "drop" is set."""
     if log.probabilities is None:
         return 0.0
     lost = np.where(log.probabilities > 0, 0.0, pi).sum(axis=1)
@@ -251,7 +251,7 @@ def _arm_model(log: Logged, settings: Settings) -> Callable[[], Floats]:
 
 
 def fitted_rewards(log: Observed, parts: Parts) -> Floats:
-    """Predict the rewards (n, K) of all arms by ridge regressions that have not seen the row."""
+    """Predict the rewards (n, K) of all arms; no row's ridge regressions are fitted to that row."""
     spec = log.spec
     middle = (spec.reward_low + spec.reward_high) / 2  # the prediction without any row
     found = arm_model(log.context, log.action, log.reward - middle, spec.n_actions, parts)
@@ -312,7 +312,7 @@ def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
 
 
 def _stakes(name: str, rows: ListRows) -> Stakes:
-    """Return `Stakes`, a list's means over positions of weight x click and weight x (1 - click)."""
+    """Return `Stakes` of lists: means over positions of weight x click and weight x (1 - click)."""
     w = weights_of(name, rows)  # every w_k has mean 1
     return Stakes((w * rows.clicks).mean(axis=1), (w * (1 - rows.clicks)).mean(axis=1))
 
@@ -401,7 +401,7 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
 
 
 _MIN_EFFECTIVE, _AUTO_EFFECTIVE, _MIN_MATCHES = 30, 100, 10
-"""Smallest effective sample size for t, smallest one for "auto" to choose t, fewest weights > 0."""
+"""Smallest effective sample sizes for t, and for t by "auto"; smallest number of weights > 0."""
 _ROWS_PER_WEIGHT = 30
 """Smallest number of rows per unit of `w_max`; with fewer rows control variates do not help."""
 _IPS_INTERVAL_NOTE = "interval of ips: the estimate may lie outside"  # note on an interval

@@ -77,7 +77,7 @@ def betting(stakes: Stakes, alpha: float, how: Betting, w_max: float = 1.0) -> t
 
 
 def _varied(x: Floats, other: Floats, w_max: float) -> tuple[Floats, Floats]:
-    """Return x = w (r - c) + c, for weight w, reward r and earlier mean c, and a bound on -x."""
+    """Return x = w (r - c) + c and a bound on -x; w is weight, r reward, c mean earlier reward."""
     w = x + other
     before = np.concatenate([[0.0], np.cumsum(w)[:-1]])
     c = ((0.5 + np.concatenate([[0.0], np.cumsum(x)[:-1]])) / (1 + before)).clip(0, 1)
@@ -85,7 +85,7 @@ def _varied(x: Floats, other: Floats, w_max: float) -> tuple[Floats, Floats]:
 
 
 def _lower(x: Floats, below: Floats, a: float, *, sequence: bool = False) -> float:
-    """Return a lower bound of the mean of x (n,), x >= -below, wrong with probability <= a."""
+    """Return a lower bound of the mean of x (n,) >= -below; it fails with probability <= a."""
     n, goal = len(x), log(1 / a)
     i = np.arange(1, n + 1)
     mean = (0.5 + np.cumsum(x)) / (i + 1)
@@ -172,7 +172,7 @@ class Weighted(NamedTuple):
 
 
 def stable(law: Law, context: Floats, policy: Floats) -> Floats:
-    """Return the rows' weights h (n,), each from earlier rows' contexts; the first, 1 / sqrt(K)."""
+    """Return the rows' weights h (n,), each by earlier rows' contexts; the first is 1 / sqrt(K)."""
     if isinstance(law, TypeLaw):
         return _of_types(law, policy.shape)
     if not callable(law):
@@ -204,7 +204,7 @@ def _of_types(law: TypeLaw, shape: tuple[int, ...]) -> Floats:
 
 
 def _ratio(policy: Floats, e: Floats) -> Floats:
-    """Return the sum of policy^2 / e over arms, e the logging policy; inf if e lacks an arm."""
+    """Return the sum over the policy's arms of policy^2 / e; inf if the logging law e lacks one."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(policy > 0, policy**2 / e, 0.0).sum(axis=-1))
 

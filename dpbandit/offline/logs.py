@@ -161,8 +161,8 @@ class Observed:
     """names of the arms in order, (n_actions,), by which columns of DataFrames are found; if None,
     0, 1, ..."""
     index: Any = None
-    """pandas index of the rows, by which rows of Series and DataFrames are found; if None, that of
-    the first argument that has one"""
+    """pandas index of the rows, by which rows of Series and DataFrames are found; if None, the
+    index of the first argument that has one"""
     outside: Outside = field(init=False)
     """numbers of contexts and rewards outside the spec's bounds"""
 
@@ -291,7 +291,7 @@ class Logged(Observed):
 
     @property
     def uniform_share(self) -> float:
-        """Share of rounds left, `lowest`, if rounds are thinned until all arms are equally likely.
+        """Share of rounds, `lowest`, that is left once they are thinned to equally likely arms.
 
         Raises:
             InputError: some arm could not be drawn in some row.
@@ -370,8 +370,8 @@ class LoggedLists:
     """A log of n rounds with an ordered list of m different items, drawn with known probability.
 
     Raises `InputError` where shapes do not fit, an item is named twice, a click is neither 0 nor 1,
-    a probability lies outside (0, 1], a prefix is more probable than a shorter one, or than its
-    last item at its position.
+    a probability lies outside (0, 1], a prefix is more probable than a shorter prefix or
+    than its last item alone at that position.
 
     >>> log = LoggedLists(n_items=3, items=[[2, 0], [1, 2]], clicks=[[0, 1], [0, 0]],
     ...                   prefix=[[0.5, 0.25], [0.3, 0.15]])

@@ -52,7 +52,7 @@ class ListLaw(NamedTuple):
 
 
 def list_law(policy: Any, log: LoggedLists) -> ListLaw:
-    """Return the law of a policy that is given as a law, as lists (n, m) or draws (draws, n, m)."""
+    """Return the law of a policy given as a `ListLaw`, as lists (n, m) or draws (draws, n, m)."""
     output = policy_output(policy, "lists", np.asarray(log.context))
     if isinstance(output, ListLaw):
         return _checked(output, log)

@@ -38,8 +38,8 @@ class Replay:
     mean: float
     """mean reward per round, over all rounds kept in all passes"""
     standard_error: float
-    """standard error of `mean` by the randomness of the log's users, not of passes, as if the agent
-    did not learn; NaN with one user"""
+    """standard error of `mean` due to the sample of users, not to the random orders, computed as if
+    the agent did not learn; NaN with one user"""
     retained: Ints
     """number of rounds kept in each pass, (passes,)"""
     rewards: Floats
@@ -195,8 +195,8 @@ def replay(
     Raises:
         InputError: an argument out of range, an agent that does not fit, or no round kept; "blank"
             where `lowest` was read off the log, or where arms are prices: a model of demand has
-            features of its own, which a context of 0 does not silence. An agent that plays what is
-            no arm, or calls a mechanism that its ledger does not name.
+            features of its own, which a context of 0 does not silence; an agent that plays no
+            valid arm, or calls a mechanism that its ledger does not name.
 
     >>> from dpbandit.agents import Uniform
     >>> from dpbandit.specs.protocols import ContextualSpec
@@ -311,5 +311,5 @@ def _plays(agent: Agent, context: Floats, spec: ContextualSpec, mask: Bools | No
 
 
 def _reached(n: int, share: float) -> int:
-    """Return the number of rounds that a pass keeps with probability about 0.999, at least 1."""
+    """Return the number of rounds that a pass reaches with probability about 0.999, at least 1."""
     return max(1, floor(n * share - 3.1 * sqrt(n * share * (1 - share))))

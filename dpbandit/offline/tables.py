@@ -35,7 +35,7 @@ from dpbandit.base.files import read_text
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")  # suffixes of files that are read
 _READ_ERRORS = (ValueError, OSError, EOFError, zlib.error, csv.Error)
-"""Errors on reading damaged files; EOFError and zlib.error are those of truncated ones."""
+"""Errors on reading damaged files; EOFError and zlib.error are raised for truncated files."""
 _NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")  # text of a number
 _NUMBER_WORDS = ("nan", "inf", "-inf")  # words that make no line a header
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d")  # start of a cell such as 01099
@@ -199,7 +199,7 @@ def _unpacked(path: str | os.PathLike[str]) -> str:
 def _checked_header(
     path: str | os.PathLike[str], text: str, named: bool
 ) -> tuple[bool, Iterable[str | int]]:
-    """Check the cells of a CSV text; return if it has a header, and the columns of words."""
+    """Check the cells of a CSV text; return whether it has a header, and the columns of words."""
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     first = next((cells for cells in lines if not _is_blank(cells)), None)
     if first is None:

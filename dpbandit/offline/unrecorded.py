@@ -22,9 +22,9 @@ a linear function of R is largest if R is G above some reward, 1/G below it, and
 row; `least` is found with -r. **Valid** for any bins, since 2 holds for every h; sharp, for
 deterministic policies, if the bins have all information of x about the reward. **With error**: e is
 a multinomial logit on x; `low` and `high` are percentiles of both bounds over resamples of rows,
-whose logits are one Newton step from that of all rows. In a resample R changes at the same reward
-as for all rows, a bound by duality: to optimise the reward for each resample would overfit and give
-too short intervals (measured).
+whose logits are one Newton step from that of all rows. In a resample R changes from G to 1/G at the
+reward found on all rows, which by duality gives a valid bound. A search for the best reward in each
+resample would overfit and give too short intervals (measured).
 
 Tan, JASA 2006 (the model); Zhao, Small and Bhattacharya, JRSS B 2019 (percentiles of bounds); Dorn
 and Guo, JASA 2023 (condition 2, for quantiles of the reward); Kallus and Zhou, NeurIPS 2018 (bounds
@@ -62,7 +62,7 @@ _MAX_ARRAY_SIZE = 4_000_000
 _MAX_GAMMA = 100
 """Largest strength of confounding at which bounds are computed."""
 _MIN_OTHER_REWARDS = 10
-"""Smallest number of rows of an arm without its most frequent reward; fewer lead to a note."""
+"""Smallest number of an arm's rows off its most frequent reward; with fewer there is a note."""
 _MAX_IMBALANCE = 0.1
 """Largest error of weighted means of features, in standard deviations, that leads to no note."""
 
@@ -79,9 +79,9 @@ class Assessment:
     """doubly robust estimate and its interval, valid if nothing is hidden; NaN with too few rows"""
     bounds: "pd.DataFrame"
     """table by gamma with the columns gamma, least and most (bounds from these rows), low and high
-    (bounds with sampling error), gain_low and gain_high (of the gain over the log's own policy)"""
+    (bounds with sampling error), gain_low and gain_high (for the gain over the log's own policy)"""
     breaks: float
-    """largest gamma <= 100 at which the policy beats the log's own one; NaN if not even at 1"""
+    """largest gamma <= 100 at which the policy beats the log's own; NaN if not even at 1"""
     overlap: dict[str, float]
     """keys "least" (smallest fitted probability of a logged choice that the policy may make), "ess"
     (effective sample size), "largest" (weight), "balance" (error of weighted means of features)"""
@@ -153,7 +153,7 @@ def assess(
 
     Raises:
         InputError: as of `evaluate`; a log with a context for each arm; or choices of the policy
-            without support: fewer than 30 rows show the arm, or none of the 200 nearest rows (a
+            without support: fewer than 30 rows show the arm, or none of the 200 nearest does (a
             tenth of the log, if that is less, but at least 50).
 
     >>> rng = np.random.default_rng(0)
@@ -236,7 +236,7 @@ def _nearly_constant(pi: Floats, log: Observed) -> list[int]:
 
 
 def _refuse_unsupported(pi: Floats, log: Observed) -> None:
-    """Raise `InputError` for choices of the policy with too few logged rows, or none nearby."""
+    """Raise `InputError` if the policy chooses an arm with too few rows, or with none nearby."""
     n = len(log.action)
     nearest = min(n, max(50, min(_NEIGHBOUR_ROWS, n // 10)))
     places, at, count = np.unique(log.context, axis=0, return_inverse=True, return_counts=True)
@@ -261,7 +261,7 @@ def _refuse_unsupported(pi: Floats, log: Observed) -> None:
 
 
 def _neighbour_distance(places: Floats, count: Ints, nearest: int) -> Floats:
-    """Return for each different context, of `count` rows, the distance to its `nearest` rows."""
+    """Return for each distinct context the distance within which its `nearest` nearest rows lie."""
     tree, k, found = cKDTree(places), np.arange(1, min(nearest, len(places)) + 1), []
     for some in np.array_split(places, 1 + len(places) // 10_000):
         distance, which = map(np.asarray, tree.query(some, k=k))
@@ -306,7 +306,7 @@ class Propensities:
         self.theta = np.asarray(found.x).reshape(self._shape)
 
     def of_logged(self, thetas: Floats | None = None) -> Floats:
-        """Return the probabilities (..., n) of the logged arms by coefficients (..., d, K - 1)."""
+        """Return the probabilities (..., n) of logged arms, given coefficients (..., d, K - 1)."""
         theta = self.theta if thetas is None else thetas
         free = [theta[..., k] @ self.x.T for k in range(self._K - 1)]
         logits, logged = [np.zeros_like(free[0]), *free], np.zeros_like(free[0])
@@ -346,7 +346,7 @@ class Propensities:
 
 
 def _cross_fitted(log: Observed, parts: Parts) -> Floats:
-    """Return the probabilities (n,) of the logged arms, by logits that have not seen the row."""
+    """Return the probabilities (n,) of the logged arms; no row's logit is fitted to that row."""
     found = np.empty(len(log.action))
     for part in range(parts.number):
         rows = parts.part == part
@@ -391,7 +391,7 @@ class Sums(NamedTuple):
     """Sums over a cell's rows, in each of B resamples, from which its bounds are computed."""
 
     share: Floats
-    """mean probability of the cell under the policy, divided by its sum of weights, (B,)"""
+    """the cell's mean probability under the policy, divided by the cell's sum of weights, (B,)"""
     fixed: Floats
     """sum of policy probability x reward, (B,)"""
     levels: Floats
@@ -449,7 +449,7 @@ class Resamples:
         return least, most
 
     def breaks(self) -> Floats:
-        """Return the strength (B,), 1 to 100, at which the smallest gain is 0; 0 if below at 1."""
+        """Return the strength (B,) in [1, 100] up to which the policy gains; 0 if it never does."""
         low, high = np.zeros((2, len(self.logged)))
         high += ln(_MAX_GAMMA)
         # a policy that equals the log's own must not count as better
@@ -496,7 +496,7 @@ def _bounds(
     alpha: float,
     seed: int,
 ) -> tuple["pd.DataFrame", float]:
-    """Return the table of bounds, and the gamma up to which 1 - alpha / 2 of resamples win."""
+    """Return the table of bounds, and the gamma with gains in 1 - alpha / 2 of the resamples."""
     import pandas as pd  # not before: slow to import
 
     n = len(log.action)

@@ -52,7 +52,7 @@ from dpbandit.testing.tapes import (
 )
 
 PARTS = ((0, 1), (1, 3), (3, 6))
-"""Parts of six replicas that are also run separately, each its first and its last replica + 1."""
+"""Parts of six replicas that are also run separately, as pairs (first, last + 1) of replicas."""
 
 
 def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
@@ -139,7 +139,7 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
 
 
 def check_blind(config: AgentConfig, spec: Spec) -> None:
-    """Check that an agent ignores contexts if it is `blind`, or if its ledger reads nothing."""
+    """Check that an agent ignores contexts if it is `blind`, or if its ledger reads "nothing"."""
     world, other = (extreme_users(spec, 3, seed).within_bounds() for seed in (7, 8))
     agent = made_agent(config, spec, Streams(range(3)))
     reads_nothing = agent.ledger.notion.reads == "nothing"
@@ -159,13 +159,13 @@ def check_blind(config: AgentConfig, spec: Spec) -> None:
 
 
 REPLICAS = 24
-"""Number of replicas per replaced user; half show a missing clip, none with probability 6e-8."""
+"""Number of replicas per replaced user; each overlooks a missing clip with probability 1/2."""
 EVERYBODY = "everybody"
-"""Entry of `swapped` that replaces another user in each replica, from rounds of the whole run."""
+"""Entry of `swapped` that replaces a different user in each replica, from first to last round."""
 FIRST_WORLD, OTHER_WORLD = 1, 2
 """Seeds of the users, and of those who replace some of them."""
 SWAPPED = (0, 14, EVERYBODY)
-"""Users who are replaced; the first, the last of a batch of 3 or 5 rounds, another per replica."""
+"""Rounds whose users are replaced; round 14 is the last in a batch of 3 or of 5 rounds."""
 
 
 def two_worlds(
@@ -228,7 +228,7 @@ def check_joint_dp(
 
 
 def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
-    """Return the largest ratio (R,) of an input's change in rounds t to the sensitivity.
+    """Return the largest ratio (R,) of an input's change in the differing rounds t to sensitivity.
 
     Changes by several calls of a mechanism in one round add up; if a mechanism `replaces` earlier
     contributions of a person, so do changes in all her rounds. In other rounds queries must be
@@ -370,7 +370,7 @@ def check_agent(
 
     The last five are for agents whose ledger promises privacy. They are no proof, but an agent
     that forgets a clip, a factor or a release rarely passes. The noise of sums is measured; every
-    other kind of mechanism needs its own test, and those of dpbandit have one.
+    other kind of mechanism needs its own test, as mechanisms of dpbandit have.
 
     Args:
         config: the agent's config.
@@ -568,7 +568,7 @@ def _episode(
     """Play a copy of a problem; return contexts, actions and feedback (T, R, ...), and the copy.
 
     Actions are uniformly random, or always `action` (R, ...). `halfway` names a kind of
-    `copies_of`, which continues after half of the rounds.
+    copy from `copies_of`, which takes over after half of the rounds.
     """
     mine, contexts, spec = copy.deepcopy(problem), [], problem.spec
     draw: Any = spec.uniform(Streams([(action_seed, seed) for seed in seeds]))
@@ -591,7 +591,7 @@ def _episode(
 
 
 def _compare_with_best(problem: Problem, six: dict[str, Any], best: Any) -> int:
-    """Check that the action `best` earns most if always played; return the number of others tried.
+    """Check that the action `best` earns most if always played; return the number of other actions.
 
     No action is compared if users depend on actions, means are not known, or there are masks.
     """

@@ -69,7 +69,7 @@ def first_stddev(sums: Any) -> float:
 
 
 def nodes_of(sums: Any) -> tuple[float, int]:
-    """Return a user's squared norm in a sum's factor matrix, and the number of noises at first."""
+    """Return the squared norm of a user's factor column, and the number of noises in release 1."""
     if not isinstance(sums, PrefixSum):
         return 1, 1
     noise: Any = sums._noise
@@ -161,7 +161,7 @@ def check_noise_knows_no_data(config: AgentConfig, spec: Spec) -> int:
     """Check that noise does not depend on data; return the number of releases compared.
 
     Two runs with equal seeds and different users must have the same noise, releases minus all
-    queries. In no release may noise be smaller than a hundredth of the first.
+    queries. In no release may noise be below a hundredth of the first release's noise.
     """
     with np.errstate(all="ignore"):
         tapes = [run(config, spec, extreme_users(spec, 4, seed), remember=False) for seed in (1, 2)]
@@ -240,7 +240,7 @@ def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]
 
 
 def _rows(noise: Floats, sums: Any) -> Floats:
-    """Return noise as (R, rows, ..), with the first row only if rows begin one after the other."""
+    """Return noise as (R, rows, ..), with row 0 alone if rows begin one after the other."""
     rows = noise.reshape(len(noise), -1, *noise.shape[2:])
     return rows[:, :1] if isinstance(getattr(sums, "_noise", None), Staggered) else rows
 
@@ -252,7 +252,7 @@ def _begun(noise: Floats, sums: Any) -> Floats:
 
 
 def _leaves(spend: Any) -> Iterator[Any]:
-    """Yield the spends without parts that a spend is composed of."""
+    """Yield the elementary spends, without parts, of which a spend is composed."""
     parts = getattr(spend, "parts", None)
     yield from [spend] if parts is None else [leaf for part in parts for leaf in _leaves(part)]
 
@@ -261,7 +261,7 @@ def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:
     """Check that the first release of each noisy sum has the variance that its spend promises.
 
     The test, at 5 standard errors of 6,000 numbers (8,400 with heavy tails), has false alarms with
-    probability 6e-7 per sum, and finds a variance that is off by 10 % (16 %; asserted).
+    probability 6e-7 per sum, and finds a variance that is off by 10 % (16 % with heavy tails).
     """
     paid = [part for spend in ledger.spends for part in _leaves(spend)]
     for sums, noise, _ in drawn:

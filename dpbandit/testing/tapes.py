@@ -216,7 +216,7 @@ class Recorded:
 
 
 def serve(episode: Episode, most: int = 1) -> Served:
-    """Call `episode.serve(most)`; raise `AssertionError` if blocks differ or contexts change."""
+    """Call `episode.serve(most)`; fail if single rounds act otherwise, or contexts are changed."""
     try:
         return episode.serve(most)
     except BlockError as error:
@@ -358,7 +358,7 @@ def run(
 
 
 def in_rounds(calls: Calls, clock: Clock) -> tuple[Calls, list[int] | None]:
-    """Sort calls by rounds; return them, and the new position of each, None if none has moved."""
+    """Sort calls by rounds; return them, and the new position of each, None if no call moves."""
     rounds = np.array(clock.rounds, dtype=np.int64)
     if (np.diff(rounds) >= 0).all():
         return calls, None
@@ -369,7 +369,7 @@ def in_rounds(calls: Calls, clock: Clock) -> tuple[Calls, list[int] | None]:
 
 @contextmanager
 def short_blocks() -> Iterator[None]:
-    """Let streams draw few numbers ahead: no value changes, and short runs take half the time."""
+    """Make random streams draw few numbers ahead; values are the same, short runs twice as fast."""
     usual = random_streams._VALUES_AHEAD
     random_streams._VALUES_AHEAD = 32
     try:
