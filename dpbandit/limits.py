@@ -247,9 +247,10 @@ def least_regret_for(problem: GLMBandit, mu: float) -> float:
             rewards with Gaussian noise cut off at 6 standard deviations or more; no drift.
         mu: Gaussian DP parameter of the agent's view of other users; infinity for no privacy.
 
-    Cutting off noise at z standard deviations changes one of both arms' rewards to n users with
-    probability at most 4 n Phi(-z), and a round costs at most twice the signal. Their product is
-    subtracted after each round; as regret never falls, the largest difference holds at the end.
+    With probability 4 n Phi(-z) at most, where Phi is the standard normal distribution function,
+    cutting off noise at z standard deviations changes a reward of either arm to one of n users. A
+    round costs at most twice the signal. The product of both is subtracted from the bound after
+    each round; as regret never falls, the largest difference holds at the end.
 
     Raises:
         InputError: the problem does not meet a condition, which the message names.

@@ -158,7 +158,7 @@ def line(
     *,
     band: Band = student_band,
 ) -> None:
-    """Draw a line through the replicas' means over `where`, with 95 % bars for several replicas.
+    """Draw a line through the replicas' means at `where`, with 95 % bars for several replicas.
 
     If a value of `where` occurs twice, its second point is drawn apart from the line.
     """
@@ -194,7 +194,7 @@ def line(
 
 
 def _one_artist(axes: "Axes", label: str) -> None:
-    """Merge seaborn's last line into the container of its error bars, so that one has the label."""
+    """Merge seaborn's last line with its error bars into their container, which gets the label."""
     container: Any = axes.containers[-1]
     data = container[0]
     (line,) = (one for one in axes.get_lines() if one.get_label() == label and one is not data)

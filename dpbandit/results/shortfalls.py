@@ -91,7 +91,7 @@ def _without_target(run: AgentRun) -> Any:
 
 
 def _falls(run: AgentRun, mark: int) -> bool | None:
-    """Return True if regret per round fell in the second half up to a mark, None if unknown."""
+    """Return True if regret per round fell in the second half of rounds so far, None if unknown."""
     half = int(np.searchsorted(run.marks, run.marks[mark] / 2))
     if half == mark:
         return None

@@ -206,7 +206,7 @@ class Episode:
         """Pass feedback to the agent's `update`; return the number of rounds of that feedback.
 
         Args:
-            most: number of rounds of a block to pass, one by one; by default all at once.
+            most: largest number of a block's rounds to pass one by one; by default all at once.
 
         Raises:
             AgentError: `update` raised an exception.
@@ -282,7 +282,7 @@ class Episode:
         return Served(first, 1, context, action, step, False)
 
     def _tell(self, method: str, round: int, error: BaseException) -> NoReturn:
-        """Raise an exception of the agent, as an `AgentError` where `agent_error` gives one."""
+        """Raise an exception of the agent, as an `AgentError` if `agent_error` returns one."""
         called = getattr(self.agent, "called", type(self.agent).__name__)
         failure = agent_error(called, method, round, error)
         if failure is None:

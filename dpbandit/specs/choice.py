@@ -179,7 +179,7 @@ _SINGLE_LEVEL = np.ones(())
 
 
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:
-    """Return the best set as price numbers of N products, (..., N), 0 for none, and its margin.
+    """Return the best set's price numbers (..., N) of N products, 0 if not offered, and its margin.
 
     Args:
         weight: exp(utility) of each product at each of its P prices, (..., N, P).

@@ -126,7 +126,7 @@ class RivalsSpec(TastesSpec):
     offer: tuple[float, ...]
     """attributes of our offer"""
     largest: tuple[float, ...]
-    """largest absolute value of each attribute, and last of the rivals' prices, all > 0"""
+    """largest absolute value, > 0, of each attribute and, as last entry, of the rivals' prices"""
     dim: int = field(init=False)
 
     def __post_init__(self) -> None:
