@@ -37,7 +37,7 @@ _FEATURES = ("additive", "interactions", "curve")  # choices of `features`, see 
 _MAX_BENDS = 8
 """Largest number of principal components that describe a curve's deviation from a line"""
 _CONSTANT_SIZE, _BENDS_SIZE = 0.5, 0.7
-"""Constant feature beside a price scaled to [-1, 1]; largest norm of its principal components"""
+"""Value of a constant feature beside prices in [-1, 1]; largest norm of `curve`'s components"""
 
 Selling: TypeAlias = PriceListSpec | PremiumSpec
 """Spec of a problem whose arms are prices, or premiums added to a price that the context holds"""
@@ -79,7 +79,7 @@ def demand_rows(spec: Selling, context: Floats, features: Features = "additive")
         interactions   (x, p~ x) / sqrt(2)      the slope in the price depends on the customer
         curve          (x, curve(p)) / sqrt(2)  utility is any curve of the price, see `curve`
 
-    Only "curve" adds a constant: else the context should hold one, as in `OJPricing`. A context
+    Only "curve" adds a constant; otherwise contexts should hold one, as in `OJPricing`. A context
     with a NaN (no user came) has rows of zeros, which add nothing to a sum.
 
     >>> spec = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(1.0, 2.0))
@@ -136,7 +136,7 @@ class Priced(Around[Any]):
     Plays argmax_a margin_a x P(sale at price a), a probability that the inner agent learns::
 
         act      until `explore` rewards have been seen: a uniformly random price;
-                 after t rewards, with probability 0.3 explore / t: the same;
+                 after t rewards, with probability 0.3 explore / t: a random price, too;
                  else: argmax_a margin_a clip(s_a, 0, 1), s = inner.scores(rows)     (R, K)
         update   inner.update(rows, action, sold),  sold = clip(reward / margin_a, 0, 1)
 
@@ -150,7 +150,7 @@ class Priced(Around[Any]):
 
     Guarantee:
         The guarantee and the ledger of the inner agent: if it is (epsilon, delta)-joint DP for any
-        actions, so is this one, because `rows` and `sold` are functions of one user's round and of
+        actions, so is the wrapper: `rows` and `sold` are functions of one user's round and of
         public facts, a changed user changes one inner round, and the wrapper stores only the number
         of rounds. Margins and prices are public, or public functions of the user's context.
 
@@ -170,7 +170,7 @@ class Priced(Around[Any]):
     agent: Inner = field(kw_only=False)
     """config of the agent that learns P(sale | context, price)"""
     features: Features = "additive"
-    """features of a price, one slope for all customers, one for each, or a curve (`demand_rows`)"""
+    """features of a price, for one slope, one slope per customer, or a curve (`demand_rows`)"""
     explore: Count0 | None = None
     """rounds of random prices at first, a public number; if None, ceil(horizon / 100)"""
     inner = cast(ScoringAgent, None)

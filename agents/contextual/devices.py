@@ -146,9 +146,9 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
 
     A design of this project. Each batch of rounds is a tenth longer than the one before::
 
-        on her device     plays argmax_a x . theta_a (the first batch, and ties, at random),
+        on a user's device  plays argmax_a x . theta_a (the first batch, and ties, at random),
                           sends a message on (x, a, r)
-        at a batch's end  the server learns a noisy sum of the messages, and broadcasts theta
+        at a batch's end    the server learns a noisy sum of the messages, and broadcasts theta
 
     The message, and what the server sees of it, depend on trust::
 
@@ -158,8 +158,8 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
                      coins                signs of u and some fair coins      sums of batches
         shuffled     coins                signs of u and some fair coins      bits of a batch, mixed
                      flips                signs of u, each flipped at times   bits of a batch, mixed
-        local        privunit             a point of the sphere, rather       every message
-                                          in u's cap than not
+        local        privunit             a point of the sphere, more often   every message
+                                          in the cap around u than outside
                      gaussian, laplace,   u and noise of her own              every message
                      k-norm
 
@@ -173,12 +173,12 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         cost of coins is exact, that of flips an upper bound (`BitSpend`). Local messages are
         private one by one: "privunit", "laplace" and "k-norm" are epsilon-DP for every `delta`. A
         user sends one message, which enters one batch. The server must neither choose the action
-        nor observe action or reward: both stay on the device. With `honest` < 1 that share of a
+        nor observe action or reward: both stay on the device. With `honest` < 1 this share of a
         batch's devices must add their noise and not drop out.
 
     **Limits.** The sign of a reward about the middle of the public range must depend on the arm,
-    and rows should be dense, centred and isotropic; theta is not in units of the reward. It is not
-    protected who sends a message.
+    and rows should be dense, centred and isotropic; theta is not in units of the reward. The
+    identities of users who send messages are not protected.
 
     >>> from dpbandit import certify
     >>> proof = certify(Broadcast(epsilon=1.0, trust="local"), "GLMBandit", accountants=False)
@@ -191,7 +191,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
     message: AnyMessage = "auto"
     """kind of message, see the table; "auto" is the first that `trust` allows"""
     honest: float = 1.0
-    """share of devices that add noise and stay online, in (0, 1]; only "aggregated", "shuffled" """
+    """share of devices that add noise and stay, in (0, 1]; only with "aggregated" or "shuffled" """
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.0
     """factor of a batch's weight from one sum to the next, in [0, 0.999]; only with "central" """
     first_batch: Count | None = None
@@ -303,7 +303,7 @@ class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
     """Play by ridge regression on sums of locally private messages, each a user's noisy moments.
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
-    learning", NeurIPS 2020, of which we read only the introduction, and two programs::
+    learning", NeurIPS 2020, of which we read only the introduction, and after two programs::
 
         send             (x x' / sqrt(2), y x) + N(0, (2 / mu)^2 I), y the sign of the reward about
                          the middle of its range
@@ -453,8 +453,8 @@ _CHUNK_PEOPLE, _CHUNK_ENTRIES = 500, 2**18
 class ImaginedPeople:
     """Estimate of E[f(x) x' 1(arm)] for rows x played greedily, from synthetic people.
 
-    f is the identity or the sign, 1(arm) selects rounds of one arm, or all if arms share a
-    parameter. Rows are uniform on the unit sphere: one per person for all arms, or one for each
+    f is the identity or the sign; 1(arm) is 1 in rounds of one arm, or in all rounds if arms share
+    a parameter. Rows are uniform on the unit sphere: one per person for all arms, or one for each
     arm. Every call draws new people, the same in all replicas and all runs (fixed seed).
 
     Args:

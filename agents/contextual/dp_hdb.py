@@ -1,7 +1,7 @@
 """Greedy bandits that learn each arm's parameter by online Frank-Wolfe on the l_1 ball.
 
 The agents learn from rewards through a mechanism alone, which releases noisy gradient sums or
-chosen vertices; all else is public. Without noise they are one algorithm.
+chosen vertices; all else is public. Without noise all agents here are the same algorithm.
 """
 
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ class FrankWolfe:
         return np.where(moving, self.steps + 1, 0)
 
     def move(self, vertices: Ints, moving: Moving) -> None:
-        """Step with `moving` parameters towards `vertices`, indices in `vertex_scores`, (R, G)."""
+        """Move the `moving` parameters by a step towards `vertices`, their indices (R, G)."""
         R, G, d = self.theta.shape
         self.steps = self.steps + moving
         weight = np.where(moving, self._step / (self.steps + 1), 0.0)
@@ -210,8 +210,8 @@ class FrankWolfeBandit(Arms):
     ) -> RecursiveGradients:
         """Return the statistic of clipped gradients.
 
-        Residuals are clipped to `residual_clip`, or to the largest possible one by `bound`. With
-        contexts of norm at most M, rewards r within +-B, radius R, step factor c, link zeta::
+        Residuals are clipped to `residual_clip`; if it is None, to their bound by formula `bound`,
+        for contexts of norm at most M, rewards r within +-B, radius R, step factor c, link zeta::
 
             printed  (beta D + L) / M,  beta = M^2 max zeta', D = 2R, L = M max |zeta - r|
             exact    1.5 M R + B with the identity link, else (c beta D + L) / M
@@ -338,18 +338,18 @@ class DPHDBChoices(FrankWolfeBandit):
 
         field       "paper", as printed                     "certified"
         selection   laplace                                 gumbel
-        noise       4 D k M sqrt(ln n ln(1/delta) / t) / e  least with certificate <= claim
+        noise       4 D k M sqrt(ln n ln(1/delta) / t) / e  least that meets the claim
         profile     inverse-sqrt                            uniform
         bound       printed: k = (beta D + L) / M           exact: k = 1.5 M R + B (identity link)
         warm_up     int(ln(d T) ln T / epsilon^2)           as printed, at most T / 10 in all
 
-    Here n counts steps, t is the step, e epsilon, M and B bound contexts and rewards, D = 2R, L =
-    M max |zeta - r| and beta = M^2 max zeta' with the inverse link zeta.
+    Here n is the number of steps, t the step, e epsilon, R the `radius`, D = 2R; M and B bound
+    contexts and rewards; L = M max |zeta - r| and beta = M^2 max zeta' with the inverse link zeta.
 
     Differs from the paper:
-        Points 1 and 2 with "certified" only, the others with "paper", too.
+        Points 1 and 2 apply to "certified" only, the others to both calibrations.
 
-        1. Exact composition: 1.9 times less Laplace noise, 3.4 times less if Gumbel (equal bounds).
+        1. Exact composition: 1.9 times less Laplace noise, 3.4 times with Gumbel (at equal bounds).
         2. The exact bound of a gradient of the identity link.
         3. d_0 = 0 in the recursion, because starting with the first gradient counts user 1 twice.
         4. Gradients are weighted by the step counter of their own arm.
@@ -379,8 +379,8 @@ class DPHDBChoices(FrankWolfeBandit):
     bound: Literal["exact", "printed"] | None = None
     """bound of a residual, the paper's or the exact one (see the table)"""
     scale: Literal["fixed", "adaptive"] = "fixed"
-    """scale of a choice's noise, fixed or (identity link) "adaptive", by the largest bound of a
-    residual so far, which is below the exact bound only if `step` is less than 1"""
+    """scale of a choice's noise, fixed or (identity link) "adaptive", in proportion to the largest
+    bound of a residual so far, which is below the exact bound only if `step` is less than 1"""
     beyond_validity: bool = False
     """True to run also at epsilon > 5 with "paper"; the certificate holds the resulting epsilon"""
 
@@ -447,7 +447,7 @@ class DPHDB(FrankWolfeBandit):
 
     After Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithms 2 and 3,
-    which choose vertices noisily: `DPHDBChoices`, as printed with `calibration="paper"`::
+    which choose vertices noisily, as `DPHDBChoices` does. Here gradient sums get noise instead::
 
         1. warm-up: pull every arm t_0 times, one after the other, for every context
         2. then play argmax_a zeta(x . theta_a) among the candidates of the warm-up
@@ -462,7 +462,7 @@ class DPHDB(FrankWolfeBandit):
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 2
         reads the current user's context and writes nothing; step 3 is the only use of (x, r), and
-        all releases are mu-GDP with the mu of one arm, since a user moves the sum of one. Actions
+        all releases are mu-GDP with the mu of one arm, as a user moves the sum of one arm. Actions
         of other users are post-processing. If only the played arm stepped, counters would show it.
 
     Differs from the paper:

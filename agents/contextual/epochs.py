@@ -1,6 +1,6 @@
 """Agents that release one Gram matrix and one moment per epoch, whose ends are public.
 
-AdaC-OFUL and AdaPrivate-TS fit one regression to all releases, batched elimination one per epoch.
+AdaC-OFUL and AdaPrivate-TS fit one regression to all releases, batched elimination one to each.
 """
 
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ def _joined(blocks: Floats) -> Floats:
 
 
 def _lengths(context: Floats, root: Floats) -> Floats:
-    """Return the norm of each arm's part of root' x, (R, K), for contexts (R, K, d) or (R, d)."""
+    """Return norms (R, K) of arms' parts of root' x, x (R, K, d) or (R, d), root (R, d, K d)."""
     if context.ndim == 3:
         moved = context @ root
     else:
@@ -95,8 +95,8 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
     The middle of the public range is subtracted from rewards.
 
     Guarantee:
-        A user is in one release. She moves its Gram matrix and moment, weighted by sqrt(2), by
-        2 sqrt(2) together, or by 3 with a moment clip (`SecondMoments`): by parallel composition
+        A user is in one release. She moves its Gram matrix, and its moment of weight sqrt(2), by at
+        most 2 sqrt(2) together, or 3 with a moment clip (`SecondMoments`): by parallel composition
         (`FadingSum` with fade 0) the run is mu-GDP with the whole mu for each release, whose
         moment has noise of stddev 2 / mu, or 3 / (sqrt(2) mu). The ends of epochs are public.
         Actions of all other users are post-processing.
@@ -246,8 +246,8 @@ class OneRegression(Epochs):
     A is the regularised Gram matrix. "certified": A = sum of released Gram matrices + Gamma I, with
     Gamma = 2 sqrt(d k) times the standard deviation of noise off the diagonal of one of them, and
     eigenvalues are raised to 0.3 Gamma. "paper": contexts, of norm at most C, are public, A is the
-    exact C^2 I + sum of x x', and the regression is fitted anew at the end of an episode, a public
-    one of `episodes`, or when det A has doubled.
+    exact C^2 I + sum of x x', and the regression is fitted anew at the ends of episodes, which
+    are public (`episodes`) or the rounds in which det A has doubled.
     """
 
     calibration: Literal["certified", "paper"] = "certified"
@@ -344,7 +344,7 @@ class AdaCOFUL(OneRegression):
     certified      released Gram matrices + Gamma I        after first, 2 first, ...     1
     paper          I + the exact sum of x x'               when det A has doubled        0.3
 
-    The first episode of "certified" is played uniformly at random.
+    The first episode of "certified" has first = `first_epoch` rounds of uniformly random play.
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
@@ -389,7 +389,7 @@ class AdaPrivateTS(OneRegression):
     certified      released Gram matrices + Gamma I        first, 2 first, 4 first, ... rounds
     paper          I + the exact sum of x x'               first, 2 first, 4 first, ... rounds
 
-    The first batch of "certified" is played uniformly at random.
+    The first batch of "certified" has first = `first_epoch` rounds of uniformly random play.
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`

@@ -51,25 +51,25 @@ class FADE(OnDevices, WarmStarted):
     model: Model | Literal["auto"] = "auto"
     """model of rewards, one of the table; "auto" chooses it by facts of the problem"""
     coding: Literal["residuals", "rewards"] = "residuals"
-    """statistic that model="auto" sums, residuals of released predictions, or rewards"""
+    """statistic summed if model="auto", that of residuals of released predictions or of rewards"""
     centring: Literal["auto", "public", "private"] = "auto"
-    """level that is subtracted from rewards, the middle of the public range or a learned one; auto
-    is the middle if by the link the mean reward at x . theta = 0 is there"""
+    """level that is subtracted from rewards, either the middle of their range or a learned level;
+    "auto" is the middle if the link puts the mean reward at x . theta = 0 there"""
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "auto" is a curve if the link is
     identity, for which demand need not be a line in the price, else additive"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
-    """response of model "regression"; auto is sign for identity, logistic and probit links, else
-    linear; logistic needs one shared parameter and rewards in [0, 1]"""
+    """response of model "regression"; "auto" is "sign" for identity, logistic and probit links,
+    else "linear"; "logistic" needs one shared parameter and rewards in [0, 1]"""
     shift: Positive | None = None
     """ridge, in units of the noise's spectral norm; if None, 1, or 0.5 for logistic models"""
     bonus: Least0 | None = None
-    """exploration of regressions, in standard deviations of the privacy noise in a prediction, the
-    width of draws if arms share no parameter (None is 1.5), else a fixed bonus (None is 0)"""
+    """exploration of regressions, in standard deviations of the privacy noise in a prediction;
+    the width of random draws if arms share no parameter (default 1.5), else a bonus (default 0)"""
     shrinkage: Shrinkage = "empirical-bayes"
     """shrinkage of estimates in model "moments" """
     debias: bool = True
-    """True if model "moments" corrects selection bias, with more than two arms"""
+    """True if model "moments" corrects the selection bias of more than two arms"""
 
     def check(self) -> None:
         super().check()

@@ -24,15 +24,15 @@ from dpbandit.specs import LINKS, Prior, posterior
 _WEIGHT_FLOOR = 0.8
 """Floor of a coordinate's squared weight in the next batch; the mean of squared weights is 1"""
 _LEAST_NOISE = 1.0
-"""Floor of the noise assumed in releases, one user's score, since a single one may be an outlier"""
+"""Floor of a release's assumed noise, in units of a user's score, as one score may be an outlier"""
 _DRAW_WIDTH = 0.5
 """Width of exploration draws without privacy noise, in standard deviations of the sampling error"""
 _LEAST_VARIANCE = 1e-12
 """Floor of a parameter's posterior variance, in units of (half the range of rewards)^2"""
 _MAX_NOISE_RATIO = 1e12
-"""Cap of noise variance divided by posterior variance, infinite where a batch sums no directions"""
+"""Cap on noise variance / posterior variance, which is infinite if a batch sums no directions"""
 _LEVEL_WEIGHT = 0.2
-"""Weight of the summed coordinate that locates the level of rewards; others have norm 1 together"""
+"""Weight of the coordinate that locates the level of rewards; all others together have norm 1"""
 _MAX_FORGETTING_COORDINATES, _MIN_BATCHES = 60, 100
 """Largest K d with which parameters may change over time; batches then have at most T / 100 rounds,
 or half the rounds of the first batch, which grows with the noise"""
@@ -78,20 +78,20 @@ class FadeArms(OnDevices, WarmStarted):
         play             argmax_a x . played_a,  played = theta, or if noise is small a draw near it
 
     If `level` is False, rewards are compared with the middle of their public range, and the score
-    is the sign. Else their level is learned, too: three short batches before the first sum only
-    residuals that locate the level, as does any later batch while the level is less certain than
-    residuals are spread; all other batches sum directions.
+    is the sign. Else their level is learned, too. For this, three short initial batches sum only
+    residuals that locate the level. Later batches do so, too, while the standard error of the level
+    exceeds the standard deviation of residuals; all other batches sum directions.
 
-    Noise of releases makes greedy play try arms. Where it is less than one user's score, a draw
-    from the sampling error of theta, one for a whole batch, replaces the missing noise; none is
-    added up to epsilon 10 (at delta 1e-5).
+    Noise of releases makes greedy play try arms. Where that noise is less than one user's score, a
+    random draw from the sampling error of theta, the same for a whole batch, is added to theta. Up
+    to epsilon 10 (at delta 1e-5) no draw is added.
 
     Ties are played uniformly at random. Residuals use the theta in force when the reward arrives,
-    so with delayed rewards H is that of the older policies that were played. If K d is at most 60,
-    parameters may change: batches have at most T / 100 rounds, or half those of the first.
+    so with delayed rewards H is computed for the older policies that were played. If K d is at most
+    60, parameters may change: no batch exceeds T / 100 rounds and half the first batch, too.
 
     Guarantee:
-        The guarantee of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), with a level
+        The guarantee of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), or, if the level is learned,
         2 sqrt(1 + 0.15^2 + 0.2^2).
 
     **Limits.** Contexts are assumed to be symmetric about 0 and roughly isotropic: where they are
@@ -103,8 +103,8 @@ class FadeArms(OnDevices, WarmStarted):
     """
 
     level: bool | None = None
-    """True if the level of rewards is learned; if None, it is unless the link puts it in the middle
-    of the range, but without a known link only if features are few"""
+    """True if the level of rewards is learned; if None, it is learned if a known link does not put
+    it in the middle of the range, or if the link is not known and features are few"""
 
     def begin(self) -> None:
         spec, releases = self.spec, self.releases
@@ -231,7 +231,7 @@ class FadeArms(OnDevices, WarmStarted):
         return posterior(mean, P[replica])
 
     def _batch_moments(self) -> tuple[Floats, int]:
-        """Return E[u u' 1(arm a is played)] of this batch, (R, K, d, d), and its rounds."""
+        """Return E[u u' 1(arm a is played)] in a batch, (R, K, d, d), and its length; |u| = 1."""
         start = int(self._ends[-1]) if len(self._ends) else 0
         self._ends = np.append(self._ends, self.round)
         rounds = np.arange(start + 1, self.round + 2)  # and the next one
@@ -300,7 +300,8 @@ def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
 class ResidualLaw:
     """Posterior of the level and standard deviation of normal residuals, from released batches.
 
-    With m the true level minus the level in force, s the standard deviation, e a residual::
+    With m the true level minus the level in force, s the standard deviation, e a residual, and
+    `threshold` and `reach` constants of a batch::
 
         E [ +1 if |e| > threshold else -1 ] = 1 - 2 P(|e| <= threshold),      e ~ N(m, s^2)
         E clip(e / reach, -1, 1)              in closed form, too
@@ -345,7 +346,7 @@ class ResidualLaw:
 
     @property
     def share(self) -> Floats:
-        """Weight of directions in the next batch, (R,), 1, or 0 while the level is uncertain."""
+        """Weight of directions in the next batch, (R,); 0 while the level is uncertain, else 1."""
         return 1.0 * (self._variance <= self.estimate**2)
 
     @property
@@ -435,7 +436,7 @@ class ScaleMixture:
         self._weights: Floats = np.full((replicas, len(_SCALES)), 1 / len(_SCALES))
 
     def fit(self, b: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """Fit to b (R, n) and L, `precision`; return posterior means and variances, (R, n)."""
+        """Fit to b (R, n) and `precision` L (R, n, n); return means and variances, (R, n)."""
         R, n = b.shape
         diagonal = np.diagonal(precision, axis1=1, axis2=2)
         least = _MIN_PRECISION_RATIO * diagonal.max(axis=1, keepdims=True)
@@ -501,7 +502,10 @@ class Forgetting:
         self._first, self._least = _FIRST_VARIANCE * largest**2, _MIN_VARIANCE * largest**2
 
     def add(self, b: Floats, L: Floats, mean: Floats) -> tuple[Floats, Floats]:
-        """Add a release's b (R, n) and L (R, n, n); return both sums at the best rate."""
+        """Add the linear term b (R, n) and precision L (R, n, n) of a release's log likelihood.
+
+        Returns the sums of both, faded at the rate of the largest evidence.
+        """
         variance = np.maximum((mean**2).mean(axis=1), self._least)
         variance = np.where(mean.any(axis=1), variance, self._first)
         ridge = np.eye(b.shape[1]) / variance[:, None, None, None]

@@ -51,7 +51,7 @@ _MIN_FIRST_USERS = 40.0
 _IMAGINED_USERS = 400
 """Number of synthetic users drawn to represent the users of a past batch"""
 _LEAST_NOISE = 1.0
-"""Floor of the noise assumed in releases, one user's score, since a single one may be an outlier"""
+"""Floor of a release's assumed noise, in units of a user's score, as one score may be an outlier"""
 _SLOPE_SD, _CONSTANT_SD = 0.3, 1.0
 """Prior standard deviations of a feature's coefficient, before a fit, and of the constant"""
 _EM_STEPS = 3  # EM steps for the prior variance of coefficients after a release

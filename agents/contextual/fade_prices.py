@@ -58,7 +58,7 @@ class ScoredSales(Fading):
     _before = 0  # first rounds, whose sales are counted and not summed
 
     def sales_statistic(self) -> SaleResiduals:
-        """Return the statistic of a round that is summed, sale score and customer moments."""
+        """Return the statistic that is summed: the score of a sale and the customer's moments."""
         additive = self.features != "interactions"
         return SaleResiduals(
             dim=demand_spec(self.spec, self.features).dim,
@@ -142,7 +142,7 @@ class ScoredSales(Fading):
         ).maximise(self._theta, STEPS)
 
     def _score_sums(self) -> tuple[Scores, Floats, Floats]:
-        """Return scores of synthetic customers in all batches, whitened weights and releases."""
+        """Return synthetic customers' scores in all batches, and whitened weights and releases."""
         statistic = self.statistic
         users, noise, sampling = past = self._faded()
         released, _, _ = statistic.unpack(self._releases)
@@ -170,7 +170,7 @@ class ScoredSales(Fading):
         return every.reshape(R, N, spec.n_actions, -1)
 
     def _offered_rows(self, customers: Floats) -> Floats:
-        """Return customers' rows at prices by the policies of m past batches, (R, m, N, D)."""
+        """Return N customers' rows at the prices of m past batches' policies, (R, m, N, D)."""
         spec, (R, N, _), m = self.spec, customers.shape, len(self._ends)
         every = self._every_price(customers)
         random = 0 if self.known.informed else 1
@@ -185,11 +185,11 @@ class ScoredSales(Fading):
         return every.reshape(-1, every.shape[-1]).take(first + offered, axis=0)
 
     def _best(self, every: Floats, policy: Floats) -> Ints:
-        """Return the indices of best prices by parameter `policy` for rows (R, N, K, D), (R, N)."""
+        """Return indices (R, N) of the best prices by parameter `policy` for rows (R, N, K, D)."""
         return np.asarray((self._margins * self._chances(every, policy)).argmax(axis=-1))
 
     def _chances(self, every: Floats, policy: Floats) -> Floats:
-        """Return P(sale) by the parameter `policy`, (R, D), for rows (R, N, K, D), (R, N, K)."""
+        """Return P(sale), (R, N, K), by the parameter `policy`, (R, D), for rows (R, N, K, D)."""
         utility = np.matvec(every.reshape(len(every), -1, every.shape[-1]), policy)
         return np.asarray(expit(utility.reshape(every.shape[:-1])))
 
@@ -202,7 +202,7 @@ def prior_stddev(dim: int, length: int, features: Features) -> Floats:
 
 
 def falling(theta: Floats, at: int = -1) -> Floats:
-    """Clip theta (R, D) to the ball and to demand that falls in the price, its coordinate `at`."""
+    """Clip theta (R, D) to the ball, and the price slope, its coordinate `at`, to below 0."""
     theta = np.array(theta)
     theta[:, at] = np.minimum(theta[:, at], -_LEAST_SLOPE)
     return in_ball(theta)
@@ -218,7 +218,7 @@ class AimedScores:
     Here phi is a row of features, y the sale and p its prediction. A score has norm at most 1 and
     the noise is isotropic. Scores along phi have most of their norm in coordinates that all rows
     share, the constant and the price. W, the inverse root of E phi phi' (plus a floor) over
-    synthetic customers at the next batch's prices, gives other directions more.
+    synthetic customers at the next batch's prices, gives the other coordinates more of the norm.
     """
 
     def __init__(self, replicas: int, dim: int) -> None:
@@ -268,7 +268,7 @@ class ImaginedCustomers:
     def __call__(self, first: Floats, second: Floats, users: Floats, covariance: Floats) -> Floats:
         """Return N customers, (R, N, d), for m released sums of x (`first`) and x x' (`second`).
 
-        `users`, (m,), are the faded numbers of users; `covariance`, (m, m), is that of errors.
+        `users` (m,) are the sums' faded numbers of users, `covariance` (m, m) that of their errors.
         """
         R, m, d = first.shape
         weights = np.linalg.solve(covariance, users)
@@ -302,7 +302,7 @@ class FadePrices(WarmStarted, ScoredSales):
     of a batch are therefore those of older policies, each for its share of the synthetic customers.
 
     Guarantee:
-        The guarantee of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2), with interactions
+        The guarantee of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2), or, with interactions,
         sqrt(4 + 4.5 0.5^2).
 
     **Limits.** Greedy play has no worst-case regret bound: a few runs play a price that does not

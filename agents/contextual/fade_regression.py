@@ -28,7 +28,7 @@ _LEAST_EIGENVALUE = 0.3
 _MAX_ADVANCE = 2.0
 """Cap on the extra weight of the latest release, which would grow without bound as fade nears 1"""
 _RESPONSE_BOUND = 0.75
-"""Clipping bound of moments in the logistic model, working response times row, at most 1 in norm"""
+"""Clipping bound of working response times row in the logistic model, whose norm is at most 1"""
 _UNCLIPPED = 1e4
 """Bound on working responses, so large that only the clipping of moments takes effect"""
 
@@ -36,7 +36,7 @@ _UNCLIPPED = 1e4
 class SummedRegression(Arms):
     """Base class of agents that play the best arm of a ridge regression on released sums.
 
-    Release k, of N_k rounds (faded ones count less), has noise of stddev s_G off the Gram matrix's
+    Release k sums N_k rounds (old rounds count less) with noise of stddev s_G off the Gram matrix's
     diagonal and s_u in the moment. Both sums add all releases with the same public weights
     N_k / (s_u^2 + N_k C^2 / d), contexts of norm at most C, so that E moment = E gram theta; then::
 
@@ -57,7 +57,7 @@ class SummedRegression(Arms):
     _advance = 0.0
     """share of the latest users' total weight in later releases that is added at once"""
     _least_noise = 0.0
-    """floor of the noise that the bonus assumes in a release, a standard deviation"""
+    """smallest standard deviation of a release's noise that the bonus assumes"""
 
     def regress(
         self,
@@ -208,8 +208,8 @@ class FadeRegression(OnDevices, SummedRegression):
 
     # 11 settings: three of a regression, and those of every fading sum on devices
     response: Literal["auto", "sign", "linear"] = "auto"
-    """response of the regression, the reward's sign or ("linear") the scaled reward; auto is sign
-    for identity, logistic and probit links, else linear"""
+    """response of the regression, the reward's sign or ("linear") the scaled reward; "auto" is
+    "sign" for identity, logistic and probit links, otherwise "linear" """
     shift: Positive = 1.0
     """ridge, in units of the spectral norm of the Gram matrix's noise"""
     bonus: Least0 = 0.0
@@ -240,8 +240,8 @@ class FadeTrying(FadeRegression):
     """Play arms with parameters of their own by ridge regressions with randomised bonuses.
 
     FADE's model of few features with coding="rewards", of very few without a known link, and of
-    arms that come and go. It sums x x' and r x for each arm by itself, as `FadeRegression` does for
-    all, and plays the arm with the largest::
+    arms that come and go. It sums x x' and r x as `FadeRegression` does, but for each arm by
+    itself, and plays the arm with the largest::
 
         x . theta_a + bonus s |A_a^-1 x| z_a,       z_a ~ N(0, 1), drawn for every user and arm
 

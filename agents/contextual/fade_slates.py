@@ -171,7 +171,7 @@ class ImaginedSlates:
 
     A release has as mean its faded number of users times M, the clipped second moments of a user's
     rows; generalised least squares over all releases estimates M up to a factor, which does not
-    matter. Its deviation from the identity is shrunk by the share of its square that noise explains
+    matter. M's deviation from the identity is shrunk by the share of its square that noise explains
     (James and Stein). The unit vectors are drawn once, so that slates change only as M does.
     """
 
@@ -184,8 +184,8 @@ class ImaginedSlates:
     def learn(self, moments: Floats, users: Floats, covariance: Floats) -> None:
         """Estimate the distribution of slates from m released sums of moments, (R, m, d, d).
 
-        `users`, (m,), are the faded numbers of users; `covariance`, (m, m), is that of errors of
-        a diagonal entry between releases, twice that of other entries.
+        `users`, (m,), are the faded numbers of users; `covariance`, (m, m), is that of the errors
+        of a diagonal entry in different releases, twice that of other entries.
         """
         R, m, d, _ = moments.shape
         weights = np.linalg.solve(covariance, users)
@@ -209,8 +209,8 @@ class ImaginedSlates:
 
         `one` is the slice of replicas. Policies are parameters (R, m, d), the first of them uniform
         play if `random`; `in_force`, (m, N), is the index of the policy that chose from a slate.
-        The second half are mirror images about the policy's direction, with equal choices, so that
-        components orthogonal to that direction cancel exactly.
+        The second half of the slates mirrors the first about the policy's direction, with equal
+        choices, so that components orthogonal to the policy's direction cancel exactly.
         """
         slates, root = self._slates[one], self._root[one, None]
         R, N, K, d = slates.shape

@@ -30,7 +30,7 @@ from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior, posterior
 BanditSpecT = TypeVar("BanditSpecT", bound=BanditSpec)
 
 _LEVEL_BATCHES, _LEVEL_ROUNDS, _MIN_LEVEL_ROUNDS = 3, 15, 10
-"""Number of short batches for the level of rewards, their rounds times mu, their smallest rounds"""
+"""Number of short batches for the level of rewards, their length times mu, and the least length"""
 _MIN_ANYTIME_GROWTH = 0.01
 """Smallest growth of batches without a horizon, so that the list of their ends is short"""
 MAX_COORDINATES = 1000
@@ -55,7 +55,7 @@ class FadingReleases:
     growth: float
     fade: float
     trust: Literal["central", "aggregated"] = "central"
-    """trust model, "central" if a server sees exact sums; "aggregated" if nobody (fade is 0)"""
+    """trust model, "central" if a server sees exact sums, else "aggregated" (fade is 0)"""
     honest: float = 1.0
     """fraction of devices that add their noise and do not drop out, in (0, 1]"""
     longest: int | None = None
@@ -73,7 +73,7 @@ class FadingReleases:
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
     def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
-        """Return the rounds of uniform play, 2 `units` / mu, at least `least`, at most T / 10."""
+        """Return the rounds of uniform play, 2 units / mu clipped to `least` and T / 10."""
         if self.first_batch is not None:
             return self.first_batch
         return max(1, min(ceil(max(least, 2 * units / self.mu)), spec.horizon // 10))
@@ -96,7 +96,7 @@ class FadingReleases:
         return FadingSum(statistic, streams, fade=self.fade, noise_multiplier=multiplier, **batches)
 
     def noise_multiplier(self, releases: int) -> float:
-        """Return the smallest noise for `releases` by a trusted server, divided by sensitivity."""
+        """Return the least stddev / sensitivity of noise for `releases` releases by a server."""
         return least_fading_multiplier(releases, self.fade, epsilon=self.epsilon, delta=self.delta)
 
     def ends(

@@ -14,7 +14,7 @@ from dpbandit.privacy.spends import Spend
 from dpbandit.specs import BanditSpec, ContextualSpec
 
 _FIRST_BATCH_RATIO = 0.3
-"""Length of the first batch, as a share of the first of FADE, whose first release is noisier"""
+"""Length of the first batch divided by that of FADE's first batch, whose release is noisier"""
 
 
 class FullBudgetFADE(Arms):
@@ -22,7 +22,7 @@ class FullBudgetFADE(Arms):
 
     Release k is the sum of ALL users so far, with the noise that this release alone would need for
     (release_epsilon, release_delta), and play uses all releases. No private noisy sums are as
-    informative: in them a user's weights in all releases together have norm 1, here in each. The
+    informative: there the vector of a user's weights has norm 1, but here every weight is 1. The
     first batch, played at random, is also shorter than FADE's. If most noise is due to privacy,
     FADE's regret beyond this baseline is the price of many releases; from epsilon 4 on the baseline
     may be worse, because it treats the sampling error of the users so far as new in every release.

@@ -38,7 +38,7 @@ class OnlineGLM(OnlineRidge):
     `means`, `variances` and `sampled` are those of x . theta. Rewards are scaled from their public
     range to y in [0, 1]; on a price list y is the reward divided by the price's margin, 1 for a
     sale. The identity link does not scale rewards and equals ridge regression, bit for bit, on rows
-    clipped to their bounds. `spread` is the range of y, with the identity link that of rewards.
+    clipped to their bounds. `spread` is the range of y, or of rewards with the identity link.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class GLMUCB(Arms):
     """
 
     alpha: Least0 = 1.0
-    """factor of confidence widths of x . theta, with the identity link in ranges of the reward"""
+    """factor of widths of x . theta; with the identity link it is in units of the reward's range"""
     regularization: Positive = 0.1
     """precision of the parameters' prior, N(0, I / regularization)"""
     link: LinkName | None = None

@@ -1,7 +1,8 @@
 """Guard, a wrapper of private agents whose uniform explorers give a proved bound on regret.
 
-Half of the explorers belong to a safety net. `PublicCoins` choose them, `NetPlan` computes the
-constants of the theorem, and `SafetyNet` learns from its explorers which arms are surely worse.
+Half of the explorers belong to the safety net, confidence intervals from their rounds alone, by
+which surely worse arms are replaced. `PublicCoins` draws explorers, `NetPlan` computes the
+constants of the theorem, and `SafetyNet` the intervals.
 """
 
 from dataclasses import dataclass, field, replace
@@ -19,17 +20,17 @@ from dpbandit.privacy.premises import ALL_FACTS, Fact
 from dpbandit.specs import ContextualSpec, gaussian
 
 _CHUNK = 1 << 20
-"""Number of coins drawn at once; must not change, as it decides a round's random numbers"""
+"""Number of coins drawn at once; if it changed, rounds would get other random numbers"""
 _MIN_RELEASES = 50
-"""Smallest number of releases of a safety net, if it has so many explorers"""
+"""Smallest number of releases by the net of `Guard`, unless it has fewer explorers"""
 
 
 @dataclass(frozen=True)
 class PublicCoins:
-    """Explorers of a run, drawn before the data, in round t with probability min(1, c t^(-1/3)).
+    """Rounds of exploration, drawn before the data; round t with probability min(1, c t^(-1/3)).
 
-    A second coin assigns half of them to the safety net (`Guard`), but at most `max_explorers`, a
-    function of horizon T and rate c, not of the coins.
+    A second coin assigns half of the explorers to the confidence intervals (net) of `Guard`, but at
+    most `max_explorers`, a function of horizon T and rate c, not of the coins.
     """
 
     horizon: int
@@ -53,7 +54,7 @@ class PublicCoins:
     def max_explorers(self) -> int:
         """Largest number of net explorers, by Bernstein's inequality.
 
-        With probability 1 / T at most more are drawn; these do not enter the net.
+        More are drawn with probability at most 1 / T; the surplus does not enter the net.
         """
         tail = log(self.horizon)
         return ceil(self.expected + tail / 3 + sqrt(tail**2 / 9 + 2 * self.expected * tail))
@@ -212,7 +213,7 @@ class SafetyNet:
         self._released = True
 
     def without_inferior(self, context: Floats, action: Ints) -> Ints:
-        """Return `action` (R,), or the arm of the largest lower bound where that is better."""
+        """Return `action` (R,), but the arm of the largest lower bound in place of worse arms."""
         if not self._released:
             return action
         x = clip_norm(context, self._plan.spec.context_norm) / self._plan.spec.context_norm

@@ -46,11 +46,11 @@ class LDPGreedy(Devices):
         raise NotImplementedError
 
     def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
-        """Return the messages of a round on each parameter, 1 or K, along axis 1."""
+        """Return the messages of a round; axis 1 runs over the parameters, 1 or K."""
         raise NotImplementedError
 
     def fit(self, sent: Floats, blocks: Ints, count: int) -> None:
-        """Update `theta[:, blocks]` by messages `sent`, the `count`-th on each parameter."""
+        """Update `theta[:, blocks]` by the messages `sent`; each is its parameter's `count`-th."""
         raise NotImplementedError
 
     def act(self, context: Floats) -> Ints:
@@ -107,8 +107,8 @@ class LDPSGD(LDPGreedy):
 
     Guarantee:
         Every user's messages are together locally epsilon-DP, with delta = 0 and against the
-        server (`LocalDirections`), "paper" with arms' own parameters epsilon / 2: messages to arms
-        that were not played cost nothing. No trusted server is needed, as long as actions are
+        server (`LocalDirections`); with "paper" and arms' own parameters even (epsilon / 2)-DP:
+        messages to other arms cost nothing. No trusted server is needed, as long as actions are
         chosen and rewards observed on the device.
 
     Differs from the paper:
@@ -160,8 +160,8 @@ class LDPSGD(LDPGreedy):
 class EvenMoments(SecondMoments):
     """Second moments whose Gram matrices have equal noise on and off the diagonal.
 
-    Off the diagonal this is more noise than in `SecondMoments`. The sensitivity is the same: from
-    moment weight sqrt(2) on the worst case is one row, hence one Gram matrix, with two rewards.
+    Off the diagonal this is more noise than in `SecondMoments`. The sensitivity is the same: if
+    the moment's weight is at least sqrt(2), the worst case is one row with two opposite rewards.
     """
 
     def __post_init__(self) -> None:
@@ -190,8 +190,8 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
         sigma = 2 sqrt(2 ln(1.25 / delta)) / epsilon, in Algorithm 2 with epsilon and delta halved
 
     Guarantee:
-        Every user's messages are together locally mu-GDP, "certified" (epsilon, delta)-DP, "paper"
-        with mu = 2 / sigma: the sensitivity is attained by one row with opposite rewards, so that
+        Every user's messages are together locally mu-GDP, with the mu of (epsilon, delta) or, in
+        "paper", 2 / sigma. The sensitivity is attained by one row with opposite rewards, so that
         Gram matrices, and messages to arms that were not played, add nothing (`SecondMoments`). No
         trusted server is needed, as long as actions are chosen and rewards observed on the device.
 
@@ -249,7 +249,7 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
 
 
 _EXPLORATION_SCALE = 4.0
-"""Number of rounds of exploration, divided by (parameters) sqrt(T) / epsilon"""
+"""Number of rounds of exploration, in units of D sqrt(T) / epsilon for D parameters"""
 
 
 class LDPETC(Agent[PriceListSpec]):
@@ -300,7 +300,7 @@ class LDPETC(Agent[PriceListSpec]):
     parameter_norm: Positive = 6.0
     """bound B on `|theta|`"""
     features: Features = "additive"
-    """features of a price, one slope for all customers, one for each, or a curve (`demand_rows`)"""
+    """features of a price, for one slope, one slope per customer, or a curve (`demand_rows`)"""
 
     def check(self) -> None:
         privacy_target(self.epsilon, 0.0)

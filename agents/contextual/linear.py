@@ -85,7 +85,7 @@ class Summed(PrivateAgent[ContextualSpec], Arms):
         return Target(self.epsilon, self.delta, self.spec.horizon, every)
 
     def rounds(self, arms: Layout) -> dict[str, Any]:
-        """Return arguments of a statistic, the sizes, layout and clipping bounds of a round."""
+        """Return the sizes, layout and clipping bounds of a round as a statistic's arguments."""
         spec = self.spec
         return {
             "n_actions": spec.n_actions,
@@ -352,7 +352,7 @@ class ShariffSheffetUCB(SummedUCB):
     left None follow the calibration::
 
         field           "paper", as printed       "certified"
-        noise scale     see `ShariffSheffet`      least with certificate <= claim
+        noise scale     see `ShariffSheffet`      least that meets the claim
         arms            joint, dimension K d      disjoint, K regressions
         alpha           theory                    1
         refresh_every   1                         ceil(horizon / 100)
@@ -433,7 +433,7 @@ class DPUCB(SummedUCB):
            so that epsilon = inf is LinUCB.
         5. x, r and optionally r x are clipped by the agent.
         6. Disjoint arms take turns until the first release; the width is 1, not the theory's.
-        7. A single block's trace has smaller noise at no cost (`PreciseTrace`).
+        7. The trace of a single Gram matrix has smaller noise at no cost (`PreciseTrace`).
 
     >>> from dpbandit import certify
     >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)
@@ -444,7 +444,7 @@ class DPUCB(SummedUCB):
     """"certified" is noise for the claim; "paper" plays `ShariffSheffetUCB` if the agent is named
     by its id, and is refused in Python"""
     prefix_sums: Literal["tree", "blt", "gradual"] = "blt"
-    """mechanism that releases running sums, a binary tree, BLT noise or gradual releases"""
+    """mechanism that releases running sums, by a binary tree, BLT noise or gradual releases"""
     arms: Layout = "disjoint"
     """layout, a model for each arm ("disjoint") or one model of all arms' features ("joint")"""
     alpha: Width | None = None
@@ -471,7 +471,7 @@ class DPUCB(SummedUCB):
             )
 
     def for_demand(self) -> Self:
-        """Return the config with alpha 0 and shift 0.05 for None, unless alpha is "theory"."""
+        """Return the config, with alpha 0 and shift 0.05 for None unless alpha is "theory"."""
         if self.alpha == "theory":
             return self
         return replace(
@@ -525,7 +525,7 @@ class DPMoments(Summed):
     """
 
     prefix_sums: Literal["tree", "blt", "gradual"] = "blt"
-    """mechanism that releases running sums, a binary tree, BLT noise or gradual releases"""
+    """mechanism that releases running sums, by a binary tree, BLT noise or gradual releases"""
     arms: Layout = "disjoint"
     """layout, a model for each arm ("disjoint") or one model of all arms' features ("joint")"""
     moment_clip: Positive | None = None

@@ -162,7 +162,7 @@ class Mapped(Around[ContextualSpec]):
 
     @property
     def scores(self) -> Callable[[Floats], Floats]:
-        """Function from contexts to `agent`'s scores of arms; `agent` must have the method."""
+        """Function from contexts to `agent`'s scores of arms; `agent` must have `scores`, too."""
         inner = cast(ScoringAgent, self.inner).scores
         return lambda context: inner(self.features(context))
 

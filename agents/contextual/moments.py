@@ -188,7 +188,7 @@ class FadeMoments(OnDevices, Moments):
     shrinkage: Shrinkage = "empirical-bayes"
     """function by which estimates from the weighted releases are shrunk"""
     debias: bool = True
-    """True if estimates are corrected for the selection of contexts, with more than two arms"""
+    """True if estimates for more than two arms are corrected for the selection of contexts"""
 
     def begin(self) -> None:
         spec, K = self.spec, self.spec.n_actions

@@ -185,7 +185,7 @@ def whitening(B: Floats) -> Floats:
 
 
 def outgrown(A: Floats, root: Floats, limit: float) -> Bools:
-    """Return True where B^-1 A has an eigenvalue above `limit`, (R,), root = `whitening(B)`."""
+    """Return (R,), True if B^-1 A has an eigenvalue above `limit`; `root` is `whitening(B)`."""
     ratio = root @ A @ root.swapaxes(1, 2)
     above: Bools = np.asarray(eigenvalue_bounds(ratio)[1] > limit)
     if above.any():

@@ -90,7 +90,7 @@ class ReleasedScores:
         return np.asarray(0.5 * (np.log(self._ridge).sum() - size - self._objective(theta)))
 
     def _at(self, theta: Floats, some: slice | Bools = np.s_[:]) -> "_Point":
-        """Return predictions and fit at parameters `theta` of all replicas, or of `some`."""
+        """Return the `_Point` at parameters `theta` of all replicas, or of the replicas `some`."""
         phi, p, v, lengths = (x[some] for x in (self._phi, self._p, self._v, self._lengths))
         q = np.asarray(expit(np.matvec(phi, theta[:, None])))
         scores = np.vecmat(lengths * (q - p), v)  # g_b, (R, m, D)

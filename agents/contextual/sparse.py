@@ -115,7 +115,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     context_clip: Positive | None = None
     """Euclidean norm to which contexts are clipped; if None, the environment's public bound"""
     radius: Positive | None = None
-    """radius of an arm's l_1 ball; if None, that of s coordinates with predictions within +-B"""
+    """radius of an arm's l_1 ball; if None, for s coordinates with predictions within +-B"""
     pick_share: Inside01 = 0.5
     """share of the zCDP budget for selecting coordinates; the rest is for values ("certified")"""
     turns_first = inf
