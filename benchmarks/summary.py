@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[1]  # this one
+CHECKOUT = Path(__file__).resolve().parents[1]  # of this file
 TARGETS = {
     "private-cascade": 30,
     "cascade-ucb": 20,

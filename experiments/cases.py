@@ -71,7 +71,7 @@ class Case:
     """Measured number, final regret or suboptimality of the released point (see `releases`)"""
     pure_noise: bool = False
     """True if agents without Gaussian noise (Laplace, K-norm, local) get delta = 0 even if another
-    is set, as the delta of references is meant for Gaussian noise"""
+    delta is set, as the delta of references is meant for Gaussian noise"""
     delta_per_user: bool = False
     """True if the default delta of private agents is 1 / horizon"""
     common: tuple[str, ...]
@@ -116,7 +116,7 @@ class Case:
         return made
 
     def least(self, proof: Certificate, arguments: Settings) -> float | None:
-        """Return a lower bound on regret for agents with this certificate, or None without one."""
+        """Return a lower bound on regret for agents with this certificate; None without a bound."""
         if not self.bounded or proof.epsilon == inf:
             return 0.0 if self.bounded else None
         d = arguments["n_actions"]

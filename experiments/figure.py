@@ -62,7 +62,7 @@ class LineGroup(Strict):
     run: str = ""
     """Format of a run's name if its agent varies along the axis; by default the label"""
     then: str = ""
-    """Label of the agent that is played instead of these at the last value of the axis"""
+    """Label of the agent played instead of these agents at the last value of the axis"""
     last: bool = False
     """True if these lines are played at the last value of the axis only"""
     adapt: str = ""
@@ -86,7 +86,7 @@ class Panel(Strict):
     name: str = ""
     """Name of the panel in tables and stores; by default the problem's label"""
     title: str = ""
-    """Title in the picture; by default that of [titles], or the name"""
+    """Title in the picture; by default the title in [titles], or else the name"""
     problem: str = ""
     """Label of the problem, a key of [problems]"""
     each: dict[str, Any] = {}
@@ -99,7 +99,7 @@ class Panel(Strict):
     """Names of tables [agents.NAME], labels of single agents, or `LineGroup` tables"""
 
     x: str = "epsilon"
-    """Horizontal axis, T, epsilon, or an argument of the problem or setting of the agent"""
+    """Variable of the horizontal axis, such as T, epsilon, or an argument or setting"""
     value: str = "regret"
     """Drawn value, a key of `VALUES` or the name of a function of (regret, rounds, run, lines)"""
     xlabel: str = ""

@@ -40,7 +40,7 @@ def stream_problem(
 ) -> StreamProblem:
     """Return the stream problem on which the point that `config` learns from n users is evaluated.
 
-    The horizon is n + 1, as the last round plays the point learned from the n users before. It is n
+    The horizon is n + 1, as the last round plays the point learned from the n users before, but n
     for agents whose only release comes after the last round (`refit="once"`).
 
     Raises:

@@ -72,7 +72,7 @@ Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead
 Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]
 Replicas: TypeAlias = Annotated[int | None, typer.Option(help="Independent repetitions, >= 2.")]
 Sizes: TypeAlias = Mapping[str, Any]
-"""Name -> number, list of numbers or string that a study takes"""
+"""Name of a parameter of a study -> number, list of numbers or string"""
 Lines: TypeAlias = Mapping[str, Sequence[Configuration]]
 """Label of a line -> a configuration for each value of the axis; a single one is a baseline"""
 Panels: TypeAlias = Mapping[str, Lines]

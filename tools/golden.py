@@ -24,7 +24,7 @@ from dpbandit import ENVIRONMENTS, InputError, compare  # noqa: E402
 from dpbandit.agents import AGENTS  # noqa: E402
 from tests.harness import variants  # noqa: E402
 
-ARGUMENTS = {  # environment -> its arguments; None if it is left out
+ARGUMENTS = {  # environment -> its arguments; None to leave out the environment
     "dpbandit/RatingsBandit-v0": None,  # it needs a file
     "dpbandit/RatingsLists-v0": None,
     "dpbandit/OnlineConvex-v0": {"loss": "linear"},

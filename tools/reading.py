@@ -39,7 +39,7 @@ UNCOUNTED_FILES = {  # files that are not counted
 ROUNDS_PLAYED = 60  # by each agent
 EPSILON = 0.7310585786
 """Epsilon with a value that no other variable has, by which its path is traced."""
-RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS_PLAYED, feedback="datum")  # for data
+RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS_PLAYED, feedback="datum")  # data agents
 
 
 @dataclass(frozen=True)

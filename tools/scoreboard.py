@@ -38,8 +38,8 @@ from dpbandit.suite.card import PACKAGE_BEST, heat_map  # noqa: E402
 from dpbandit.suite.catalogue import epsilons, problems, suite  # noqa: E402
 from dpbandit.suite.playing import findings  # noqa: E402
 
-RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"  # regret behind win rates
-PRINTED_RATES = RIVALS.with_name("printed.csv")  # win rates of a paper
+RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"  # regrets that give the win rates
+PRINTED_RATES = RIVALS.with_name("printed.csv")  # win rates printed in a paper
 README = ROOT / "README.md"
 PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
 SOURCE = "<!-- not measured: from dpbandit/running/answers.csv, held to it by tests/suite -->"

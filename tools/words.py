@@ -23,7 +23,7 @@ OPENERS = frozenset(
     "Hers Theirs Its".split()
 )
 """First words with which a docstring is not a whole sentence or noun phrase."""
-MAX_OPENER_SHARE = 0.02  # of docstrings with such a first word
+MAX_OPENER_SHARE = 0.02  # of docstrings that begin with one of `OPENERS`
 REPLACED = frozenset(
     "told asked said shown kept due worth luck hers fed watched vetoed tame unsaid dearest "
     "roll books hear heard believe believed belongs".split()
@@ -42,10 +42,10 @@ VAGUE = frozenset(
 )
 """Words without a noun's meaning; a constant's name needs at least one other word."""
 PUBLIC_SETTINGS = frozenset({"agents/people/per_person.py: told"})
-"""Settings whose names keep such a word, as stored results and pages have it."""
+"""Settings whose names keep a replaced word, as stored results and pages have this name."""
 MAX_HOMES = 2
 """Largest number of files that define a constant of the same name, if that is one word."""
-SHARED_CONSTANTS = frozenset({"ROOT", "T", "STUDY"})  # names without that limit
+SHARED_CONSTANTS = frozenset({"ROOT", "T", "STUDY"})  # names not limited by `MAX_HOMES`
 
 
 class Word(NamedTuple):

@@ -248,8 +248,8 @@ def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
 def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
     """Choose in each group the agent with the least mean regret on the selection seed.
 
-    A stage ends when the best of ALL agents have its number of replicas: an agent that looked worse
-    after few replicas returns if others turn out worse after more.
+    A stage ends when the best of ALL agents have played its number of replicas, so an agent that
+    looked worse after few replicas returns if others turn out worse after more.
     """
     played = _Played(blocks)
     entered = _screened(places, played)

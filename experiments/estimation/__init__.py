@@ -1,9 +1,9 @@
 """Errors of DP-HDB's parameters beside Theorem 4.2 of Han et al.
 
 Han, Liang, Liang, Wang, Yao and Zhang (2022, see `DPHDB`), Theorem 4.2: if theta_t is estimated by
-round t, `|theta_t - theta*|_1^2` is O(1 / t) for arms best for some context. The problem is that
-of their Section 5.4 (`contextual/p1`: 50 features, 5 of them nonzero, two arms), with rewards, or
-with clicks of probability link(<x, theta*>), `|theta*|_1 = 5`.
+round t, `|theta_t - theta*|_1^2` is O(1 / t) for arms that are best for some context. The problem
+is the one in Section 5.4 (`contextual/p1`: 50 features, 5 of them nonzero, two arms), with rewards,
+or with clicks of probability link(<x, theta*>), `|theta*|_1 = 5`.
 
 Errors are measured at several rounds of a run, which no table of a `study.toml` describes.
 """

@@ -9,7 +9,7 @@ from dpbandit.experiments.study import Found, Sizes, command, read, start
 from dpbandit.results.runs import AgentRun
 
 STUDY = read("returning_prices")
-_TABLE_COLUMNS = ("shift", "spread", "agent", "certified_epsilon", "mean", "se")  # printed
+_TABLE_COLUMNS = ("shift", "spread", "agent", "certified_epsilon", "mean", "se")  # to print
 
 
 def survey(run: AgentRun) -> Mapping[str, Any]:

@@ -26,7 +26,7 @@ from dpbandit.agents.streams.frank_wolfe import Bounds
 from dpbandit.base import InputError
 from dpbandit.experiments.paper_tables import selected
 
-_RUNS = 10  # whose mean is printed
+_RUNS = 10  # number of runs whose mean is printed
 _NOISE = 0.05  # standard deviation of the responses
 STATED = Bounds(lipschitz=4.0, smoothness=1.0, diameter=4.0)
 """Constants of the authors' program; truly, the Lipschitz constant is 6.5 and the smoothness 2"""
