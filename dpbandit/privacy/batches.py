@@ -356,8 +356,8 @@ NodeLaw: TypeAlias = Literal["gaussian", "laplace"]
 class RestartingTrees(Mechanism):
     """Noisy running sums of the losses of B chosen experts, restarted per replica.
 
-    One binary tree for each chosen expert, in Fenwick form (`prefix_sums.Tree`). Time s counts the
-    rounds since the replica's restart, from 1 on. It has noise N_s, lowbit(s) = s & -s::
+    Each chosen expert has a binary tree in Fenwick form (`prefix_sums.Tree`). In round s since the
+    replica's restart (s = 1, 2, ...) its sum has noise N_s, with lowbit(s) = s & -s::
 
         N_s = z_s + N_{s - lowbit(s)},       z_s the round's fresh noise;
 

@@ -168,7 +168,7 @@ class Certificate:
 def certificate(
     ledger: Ledger, *, claim: tuple[float, float] | None, accountants: bool = True
 ) -> Certificate:
-    """Certify a ledger against `claim` = (epsilon, delta), or against itself without a claim.
+    """Certify a ledger against `claim` = (epsilon, delta), by default its epsilon at delta = 0.
 
     `accountants=False` leaves out the epsilons by accountant, as some accountants import slowly.
     """

@@ -108,7 +108,7 @@ def rho_of_mu(mu: float) -> float:
 
 
 def deltas_of(mu: float, epsilons: Floats) -> Floats:
-    """Return delta at each of `epsilons` >= 0 for 0 < mu < inf, of relative error `error_of(mu)`.
+    """Return delta at each of `epsilons` >= 0 for 0 < mu < inf, with relative error `error_of(mu)`.
 
     From epsilon = mu^2 / 2 on delta is phi(a) (m(a) - m(a + mu)), a = epsilon/mu - mu/2, with
     Mills' ratio m(a) = Phi(-a) / phi(a).

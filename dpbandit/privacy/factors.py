@@ -2,9 +2,9 @@
 
 ::
 
-    factorisation      noise law                  one user is in, of m leaves
+    factorisation      noise law                  cost of m leaves to one user, in nodes
     Honaker            any                        bit_length(m) nodes
-    KAry               any, the default if pure   few levels
+    KAry               any, the default if pure   levels, fewer than in a binary tree
     Window(W)          any                        log2(W) + 1 nodes, for window DP
     Independent        any                        1
     Hybrid(norm)       any                        1, whatever the horizon
@@ -255,8 +255,8 @@ class Hybrid(Factorisation):
         sum_{i<j} (i+1)^2 + popcount(s) (j+1)^2      for norm 1;  first powers for norm 2.
 
     Guarantee:
-        All releases together, for every horizon at once, cost what one release with noise of the
-        source costs, in pure epsilon for norm 1 and in mu of Gaussian noise for norm 2, because h
+        All releases together, for every horizon at once, cost as much as one release with noise of
+        the source, in pure epsilon for norm 1 and in mu of Gaussian noise for norm 2, because h
         nodes with h (sqrt(h)) times the noise compose to one, adaptively.
     """
 

@@ -47,11 +47,11 @@ class PreciseTrace:
         at most S apart with a stretch, too: with `u = |x|^2` and `v = |y|^2`::
 
             in one block   |xx' - yy'|^2 + kappa (u - v)^2 + U |rx - sy|^2          <= S^2
-            in two         (1 + kappa) (u^2 + v^2) + U (r^2 u + s^2 v)              <= S^2
+            in two blocks  (1 + kappa) (u^2 + v^2) + U (r^2 u + s^2 v)              <= S^2
 
-        where, if all have one block, 1 + kappa = U / (2 b (1 - b)) with the b in (0, min(1, U / 2))
+        where, if there is one block, 1 + kappa = U / (2 b (1 - b)) with the b in (0, min(1, U / 2))
         at which U (1 + b)^3 = 2 b S^2; if there are several, 1 + kappa = S^2 / 2 - U, which is
-        less. No kappa is larger. U = 2 gives b = sqrt(5) - 2 and kappa = (7 + 5 sqrt(5)) / 4 =
+        less. No larger kappa works. U = 2 gives b = sqrt(5) - 2 and kappa = (7 + 5 sqrt(5)) / 4 =
         4.545, with several blocks 1.
 
         Proof. *Two blocks.* The left side is largest at r^2 = s^2 = u = v = 1, 2 (1 + kappa + U).
@@ -69,7 +69,7 @@ class PreciseTrace:
 
         h' has the sign of g = 2 b S^2 - U (1 + b)^3, which is concave in b >= 0, negative at 0, and
         positive at U / 2 for U < 2, left of its root 1 for U >= 2. So h is least at the one root of
-        g in between, where it is U / (2 b (1 - b)). And several blocks' kappa is no larger: then
+        g in between, where it is U / (2 b (1 - b)). And kappa for several blocks is no larger: then
         1 + kappa >= U, so that S^2 - F = (1 + kappa) (2 - (1 - v)^2) + U (2 - (1 + b)^2) is at
         least U (1 + v) + U (2 - (1 + b)^2) = 2 U (1 - b) >= 0. QED
     """

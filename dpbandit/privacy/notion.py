@@ -232,7 +232,7 @@ class Notion:
         return self.unit if isinstance(self.unit, Visits) else None
 
     def of_person(self, visits: Visits, of: Literal["slots", "people"] = "slots") -> "Notion":
-        """Return this notion for a person with `visits`, public ones unless the trust is central.
+        """Return this notion for a person with `visits`, at public times unless trust is central.
 
         A fraction of honest devices becomes a fraction of slots or of people, as `of` says.
         """

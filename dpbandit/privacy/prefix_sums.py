@@ -316,7 +316,7 @@ class Padded(Tree):
 
 
 class Correlated(Factorisation):
-    """Base class of correlated Gaussian noise: prefix sums factorised as A = B C, both Toeplitz."""
+    """Base class of correlated Gaussian noise: prefix sums A = B C, with Toeplitz matrices B, C."""
 
     laws = ("gaussian",)
     variance = 0.0
@@ -364,8 +364,8 @@ class SquareRoot(Correlated):
     """Square root C of prefix sums, N_t = sum_{k < t} c_k z_{t-k} for normals z, c `coefficients`.
 
     Henzinger, Upadhyay and Upadhyay, "Almost tight error bounds on differentially private continual
-    counting", SODA 2023; Fichtenberger, Henzinger and Upadhyay, ICML 2023. `|c|` grows like
-    sqrt(ln(m) / pi + 1.0662) with the number m of releases.
+    counting", SODA 2023; Fichtenberger, Henzinger and Upadhyay, ICML 2023. The norm of c
+    (`coefficients`) grows like sqrt(ln(m) / pi + 1.0662) with the number m of releases.
 
     All m noises are drawn at the first release and convolved one replica at a time, O(m log m):
     memory is m numbers a coordinate. `BLT` has the same noise within half a percent and stores
@@ -489,7 +489,7 @@ class BLT(Correlated):
     tree aggregation, use BLTs" (2024); Dvijotham, McMahan, Pillutla, Steinke and Thakurta, FOCS
     2024. The noise is within half a percent of the optimum::
 
-        c_0 = 1,  c_{k+1} = sum_j output_scale_j buf_decay_j^k     column of C (C^-1: inv_*)
+        c_0 = 1,  c_{k+1} = sum_j output_scale_j buf_decay_j^k     column of C (of C^-1: inv_*)
         N_t = N_{t-1} + z_t + sum_j inv_scale_j buf_j,    buf_j <- inv_decay_j buf_j + z_t
 
     computed in blocks of 16, by one small matrix product per replica.

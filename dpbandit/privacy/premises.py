@@ -27,7 +27,7 @@ class Fact(StrEnum):
     AS_CHOSEN = "that what was played is what the agent chose"
     """the action is the agent's, or one by public coins and releases, without a user's veto"""
     CELL = "which action was played"
-    """the action is a function of coins and releases, `AS_CHOSEN` by an agent declared `blind`"""
+    """the action is a function of coins and releases, played `AS_CHOSEN` by a `blind` agent"""
     CONTEXT = "what contexts are"
     """neighbouring streams agree in contexts, or all contexts are one constant"""
     ONCE = "that a user has one round"

@@ -41,7 +41,7 @@ from dpbandit.privacy.spends import NORM_ROUNDING, Composed, Slots, check_loss
 _GROUPS = 512
 """Largest number of groups of equal epsilons; beyond it, epsilons are rounded up to levels"""
 _MAX_RATIO = 1.05
-"""Largest ratio of neighbouring levels at which sums are of epsilons that are not rounded up"""
+"""Largest ratio of levels at which `pure` and `rho` sum up epsilons that are not rounded up"""
 _SUM_TOLERANCE = 1e-9
 """Relative tolerance between sums of epsilons over groups and over mechanisms"""
 _MIN_CELLS_PER_LOSS = 2.0

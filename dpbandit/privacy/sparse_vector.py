@@ -153,7 +153,7 @@ class SegmentAboveThreshold(Mechanism):
     Args:
         streams: the random streams of the replicas.
         name: name of the random stream of the noise.
-        epsilon: cost of all segments together; inf adds no noise: fires when q > threshold.
+        epsilon: cost of all segments together; inf adds no noise, and q > threshold fires.
         uses: number of calls.
         low, high: losses are clipped to this range, non-finite ones become `low`.
         noise: "exponential" (never negative, mean (high - low) / epsilon) or "laplace" of that

@@ -167,7 +167,7 @@ def largest_epsilon(curves: Iterable[Spend | Composition], delta: float) -> floa
 
 @dataclass(frozen=True)
 class Parallel:
-    """Cost of mechanisms that see disjoint sets of rounds: that of the most expensive one."""
+    """Cost of mechanisms that see disjoint sets of rounds, the cost of the most expensive one."""
 
     needs: ClassVar[frozenset[Hearing]] = frozenset({Hearing.APART})
     """facts on calls of the parts, checked by `LedgerCheck`"""

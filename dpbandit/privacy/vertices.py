@@ -77,9 +77,9 @@ class NoisyVertex(Mechanism):
     Vertex j < d is +rho e_j, d + j is -rho e_j; arms without a step get -1. Laplace noise makes it
     report noisy min, Gumbel noise the exponential mechanism. A replica has one noise per round.
 
-    `adaptive`: S is not 2 M k with one residual clip k, but with the largest k_i = min(k, M
-    `|u_i|_1` + B) among the arm's steps so far, contexts <= M, rewards <= B and u_i known from the
-    releases; the user of step i has her residual clipped to +-k_i. For the identity link.
+    With contexts <= M and residual clip k, S = 2 M k. If `adaptive`, k is replaced by the largest
+    k_i = min(k, M `|u_i|_1` + B) of the arm's steps so far, for rewards <= B and points u_i known
+    from releases; the user of step i has her residual clipped to +-k_i (identity link only).
 
     Guarantee:
         If user s is replaced, everything released is as private as n mechanisms of budgets
