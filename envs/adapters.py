@@ -232,7 +232,7 @@ class _Adapter:
         return self.problem.context().copy()
 
     def _mask(self) -> Any:
-        """Return the current users' mask of available actions, (R, K); None if all always are."""
+        """Return the current users' mask of available actions, (R, K); None without masks."""
         problem: Any = self.problem
         return None if problem.spec.masks == "none" else problem.mask()
 
@@ -320,10 +320,10 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
 
 
 class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
-    """R environments in one, faster than R of one: `gym.make_vec("dpbandit/...", num_envs=R)`.
+    """A vector of R Gymnasium environments, by `gym.make_vec("dpbandit/...", num_envs=R)`.
 
-    Episodes of all replicas have equal lengths and end together. `autoreset_mode` is an argument:
-    `"NextStep"` (default), `"SameStep"` or `"Disabled"`.
+    It is faster than R single ones. Episodes of all replicas have equal lengths and end together.
+    The argument `autoreset_mode` is `"NextStep"` (default), `"SameStep"` or `"Disabled"`.
     """
 
     metadata: dict[str, Any] = {

@@ -25,7 +25,7 @@ from dpbandit.specs.people import MOST_PEOPLE, NOBODY, ReturningSpec
 from dpbandit.specs.protocols import BanditSpec
 
 MOST_VISITS = 100_000_000
-"""Largest product of people and visits for which the order of visits is drawn (in memory)"""
+"""Largest number of people times visits, because the order of all visits is kept in memory"""
 ARRIVALS: tuple[Arrivals, ...] = ("exactly", "robin", "poisson", "loyal")  # see `candidates`
 
 
@@ -105,7 +105,7 @@ class Visitors:
         self._slot = 0
 
     def next(self) -> Ints:
-        """Return the person who comes in the next slot, (R,), -1: nobody, as after the horizon."""
+        """Return the person who comes in the next slot, (R,); -1: nobody, as after the horizon."""
         uniforms, over = self._uniforms(), self._slot == self._horizon
         candidate = self._candidates[self._slot - over]
         presence = np.full(len(candidate), 1.0 - self._empty)  # the probability that she comes
@@ -116,7 +116,7 @@ class Visitors:
         return self._person
 
     def rewarded(self, reward: Floats, middle: float) -> None:
-        """Record the last visitor's reward (R,); if it is below `middle`, she is displeased."""
+        """Record the last visitor's reward (R,); "loyal" people come more rarely below `middle`."""
         here = self._person != NOBODY
         whose = rows(len(here))[here], self._person[here]
         self._displeased[whose] = reward[here] < middle

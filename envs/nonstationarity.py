@@ -250,4 +250,5 @@ class RunningTides:
 
 
 Arrivals: TypeAlias = Literal["exactly", "robin", "poisson", "loyal"]
-"""Laws of visits, "exactly" as often as allowed, in turn, at random, or rarer after low rewards"""
+"""Law of people's visits, which is "exactly" (each comes as often as allowed), "robin" (in turn),
+"poisson" (at random) or "loyal" (less often after low rewards)"""

@@ -207,7 +207,7 @@ class Arms(ContextualProblem):
         return (np.broadcast_to(self._means, shape) if self.resample else reward), reward
 
     def _mean(self, t: Ints) -> Floats:
-        """Return means of rounds t (n,), called once for each, in order: broadcast to (n, R, K)."""
+        """Return means in the next n rounds t (n,), in a shape that broadcasts to (n, R, K)."""
         means, T = self._means, self.horizon
         if self.adversary == "switching":
             swapped = means.copy()
@@ -286,7 +286,7 @@ def range_of(ends: Any) -> tuple[float, float]:
 def rewards_of(
     table: Any, low: float, high: float, most_outside: float
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Read rewards (T, K), clip them, NaN to low; return them and a mask of changed rows (T,)."""
+    """Read rewards (T, K), clip them, NaN to low; return them and a mask (T,) of changed rows."""
     named = f"table={str(table)!r}" if isinstance(table, str | PathLike) else "table"
     try:
         found = matrix_at(table) if isinstance(table, str | PathLike) else reals(table)

@@ -36,8 +36,8 @@ from dpbandit.offline.columns import column_with_gaps, doubles, first_odd, is_mi
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs.choice import PricedAssortmentSpec
 
-_NEWTON_STEPS = 100  # at most, of each fit
-_NEWTON_TOLERANCE = 1e-10  # largest coordinate of the last step
+_NEWTON_STEPS = 100  # largest number in each fit
+_NEWTON_TOLERANCE = 1e-10  # Newton's method stops when no coordinate of a step is larger
 _MAX_COEFFICIENT = 25.0
 """Largest coefficient of a feature; beyond it the rows count as separated, which have no fit"""
 _FOLDS, _SEED = 5, 20_221  # of the cross-validation
@@ -258,7 +258,7 @@ def _derivatives(
 _DEFAULT_PRICES = 5  # in equal steps over the price range
 _LEAST_VISITS = 200  # fewer rows of a log raise `InputError`
 _LEAST_TAKEN = 5
-"""Smallest number of purchases of a product, for each of its coefficients"""
+"""Smallest number of purchases of a product, per coefficient of its utility"""
 _NONE = "none"  # the name of buying nothing
 
 

@@ -63,7 +63,7 @@ class SetSearch(Protocol):
         ...
 
     def best(self) -> Ints:
-        """Return the best set for users so far as price levels, 0 if left out, (R, products)."""
+        """Return the best set for users so far, (R, products), by price levels; 0 is left out."""
         ...
 
 
@@ -147,7 +147,7 @@ class ExchangeSearch:
 
 
 def every_set(n_products: int, at_most: int, levels: int = 1) -> Ints:
-    """Enumerate sets of 1 to `at_most` products as price levels, 0: left out, (sets, products)."""
+    """Return all sets of 1 to `at_most` products, (sets, products), by price level; 0: left out."""
     found = np.zeros((count_sets(n_products, at_most, levels), n_products), np.int64)
     place = 0
     for size in range(1, at_most + 1):
@@ -257,7 +257,7 @@ _BLOCK_ENTRIES = 1 << 20
 
 
 class ListedSales:
-    """Sales at prices of a list; a product's utility is its appeal - `lost` utility of its price.
+    """Sales at prices of a list; a product's utility is its appeal minus that lost by its price.
 
     Args:
         margins: margin of each of N products at each of P prices, (N, P).

@@ -31,7 +31,7 @@ PRODUCTS = (
 """Attributes and price of each camera, in hundreds of dollars"""
 _BASE_COST, _FEATURE_COST = 0.40, 0.10
 """Assumed unit cost of a camera, and of each of its features, in hundreds of dollars"""
-_NEWTON_STEPS = 30  # of the fit of one logit
+_NEWTON_STEPS = 30  # largest number in the fit of one logit
 
 
 class Misfit(NamedTuple):
@@ -72,7 +72,7 @@ class CameraAssortment(ChoiceProblem):
 
     Observation space:
         `Box`, shape (11,), Euclidean norm at most 1: (1, t) / sqrt(2), t the posterior mean of her
-        ten part-worths given her answers, divided by its largest norm of all patterns. With
+        ten part-worths given her answers, divided by its largest norm over all patterns. With
         `contexts="answers"` shape (17,): (1, an indicator of each camera in each task) / sqrt(5).
         With `contexts="score"` shape (11,), t one Newton step from the mean to the posterior mode.
 
@@ -167,7 +167,7 @@ def _buys(tasks: int, at_most: int) -> Floats:
 
 
 def _logit(offered: Bools, buys: Floats) -> Floats:
-    """Return the maximum likelihood utilities (N,), given sets and P(buy) in them, (n, N)."""
+    """Return maximum likelihood utilities (N,), given n sets and P(buy) in each of them, (n, N)."""
     utility = np.zeros(offered.shape[1])
     for _ in range(_NEWTON_STEPS):
         p = chances(np.exp(utility), offered)

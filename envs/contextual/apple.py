@@ -24,7 +24,8 @@ _RANGES = {
     "age": (18, 90),
     "male": (0, 1),
 }
-"""Public bounds of a family's features; of the regular price from the experiment, others rounded"""
+"""Public bounds of a family's features; the regular price's are the experiment's lowest and highest
+price, the others round numbers"""
 
 
 class Survey(NamedTuple):

@@ -66,7 +66,7 @@ class CameraPeople:
     part_worths: Floats
     """Utilities of nine attributes and, negative, of 100 dollars of price, (M, 10)"""
     standardised: Floats
-    """Normal part-worths (the log of the price's), minus mean, divided by stddev, (M, 10)"""
+    """Part-worths (for the price, their log) minus their mean, divided by their stddev, (M, 10)"""
     answers: Floats
     """P(pattern | person) for all persons and patterns, (M, C)"""
     weights: Floats
@@ -230,7 +230,7 @@ class CameraPricing(_CameraSales):
 
     Observation space:
         `Box`, shape (11,), Euclidean norm at most 1: (1, t) / sqrt(2), t the posterior mean of her
-        ten part-worths given her answers, divided by its largest norm of all patterns. With
+        ten part-worths given her answers, divided by its largest norm over all patterns. With
         `contexts="answers"` shape (17,): (1, an indicator of each camera in each task) / sqrt(5).
         With `contexts="score"` shape (11,), t one Newton step from the mean to the posterior mode.
 

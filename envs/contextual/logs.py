@@ -31,9 +31,9 @@ from dpbandit.offline.tables import file_digest, table_of
 
 _LEAST_ROWS, _LEAST_Z = 200, 2.0  # rows of a log; z of minus the price slope
 _LEAST_ANSWERS = 5
-"""Smallest number of rows with the rarer answer, for each coefficient"""
+"""Smallest number of rows with the rarer answer, per coefficient of the logit"""
 _FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5  # fewer give a warning; an error
-_MAX_OUTSIDE_SHARE = 0.05  # of rows clipped to a feature's bounds; more are warned of
+_MAX_OUTSIDE_SHARE = 0.05  # share of rows clipped to a feature's bounds above which to warn
 _MAX_PRICE, _MAX_UNIT_LENGTH = 1e50, 60  # of price_range; of the unit's name
 _CACHED_FITS = 8
 """Number of fits that stay in memory, the latest ones"""
@@ -139,7 +139,7 @@ def read(
 
 
 def numbered(table: Any, name: str, n: int) -> Ints:
-    """Return the number of each row's entry in a column, (n,); 1 beside "1" raises `InputError`."""
+    """Number the entries of a column, (n,); raise `InputError` if it has both 1 and text "1"."""
     entries = as_long(column(table, name), n, name)
     entries = entries.tolist() if hasattr(entries, "tolist") else entries
     if any(isinstance(entry, Real) for entry in entries):
@@ -270,14 +270,14 @@ def fitted_once(make: Callable[[], Fit], *of: Any) -> Fit:
     return found
 
 
-_NEWTON_STEPS = 200  # at most, of a fit
-_STEP_TOLERANCE = 1e-10  # largest coordinate of the last step
+_NEWTON_STEPS = 200  # largest number in a fit
+_STEP_TOLERANCE = 1e-10  # Newton's method stops when no coordinate of a step is larger
 _PROGRAM_TOLERANCE = 1e-7
-"""Tolerance of the optimum of a linear program of n rows, divided by sqrt(n)"""
+"""Optimum of the linear program in `separation`, per square root of its rows, that counts as 0"""
 
 
 def fit_logit(x: Floats, yes: Floats, penalty: Floats) -> Floats:
-    """Return the coefficients (p,) that maximise mean log-likelihood - sum penalty b^2 / 2.
+    """Return the coefficients b (p,) that maximise mean log-likelihood - sum penalty b^2 / 2.
 
     Newton's method stops at a step of 1e-10; steps that lower the objective are halved.
     """

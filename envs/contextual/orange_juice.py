@@ -310,5 +310,5 @@ class ReferencePricing(ResampledChoices):
         return super()._answers(row, uniforms)
 
     def _reference_chances(self, logits: Floats, reference: Floats) -> Floats:
-        """Return P(sale) at every price; `logits` hold at a price equal to the reference."""
+        """Return P(sale) at every price; `logits` are those at a price equal to the reference."""
         return np.asarray(expit(logits + self.weight * (reference - self.prices)))

@@ -47,7 +47,8 @@ class PeopleOfLog(NamedTuple):
 
 
 _GUESSED_LEVEL_SD, _GUESSED_FEATURE_SD = 2.0, (1.0, 0.5)
-"""Prior stddevs, without a survey, of people's level, and of features' effect on level and slope"""
+"""Prior stddevs, used without a survey, of people's levels, and of features' effects on level and
+slope"""
 _POPULATION_POINTS = 4095
 """Number of quasi-random people over whom the diagnostics average margins"""
 

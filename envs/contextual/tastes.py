@@ -22,7 +22,7 @@ from dpbandit.specs import Prior
 LEAST_VISITS, LEAST_PEOPLE, PEOPLE_PER_COEFFICIENT = 5, 30, 3
 """Smallest median of rows per person; smallest number of people, and of people per coefficient"""
 FALSE_ALARM = 0.01
-"""Level of the test that people differ, a bound of its false alarms if there are many people"""
+"""Level of the test that people differ; bounds its false-alarm probability if people are many"""
 _HINT_P_VALUE = 0.2
 """p-value below which the error message says how many people would be enough for significance"""
 LEAST_SPREAD = 1e-6
@@ -31,7 +31,7 @@ _MAX_LOG_SLOPE, _MAX_EXPONENT = 10.0, 50.0
 """Largest logarithm of a price slope, as in `OwnLogitSpec`, and of its common or personal part"""
 _NODES, _MODE_STEPS, _FIT_ROUNDS = 7, 25, 12  # nodes per axis; largest numbers of steps, rounds
 _STEP_TOLERANCE = 1e-3
-"""Largest step of a fit's last round, in standard errors"""
+"""A fit ends with the first round whose step is smaller than this, in standard errors"""
 _BLOCK_ENTRIES = 1 << 18
 """Rows x nodes that are computed at once; changes speed, never values"""
 _FOLD_SHARE, _SEED = 5, 20_221
@@ -269,9 +269,9 @@ class Tastes:
     law: Prior
     """distribution of people's coefficients in the population, of level and log price slope"""
     level: tuple[float, float]
-    """standard deviation of personal effects on the logit at the middle price; its error"""
+    """standard deviation of personal effects on the logit at the middle price, and its error"""
     slope: tuple[float, float]
-    """standard deviation of personal effects on the logarithm of the price slope; its error"""
+    """standard deviation of personal effects on the logarithm of the price slope, and its error"""
     correlation: float
     """correlation of the personal effects of `level` and `slope`"""
     ratio: float

@@ -245,9 +245,9 @@ class ConvexBandit(ConvexProblem):
           points played; `"strongly-adaptive"` to the point of the same round (a negative control,
           against which one-point bandit methods have linear regret). Or a function of a loss,
           streams and the horizon that makes an adversary, see `dpbandit.envs.convex.problems`.
-        * `gap`, `direction`, `size`: linear and (scaled to the domain or the tilt) other data are
-          size (gap e + (1 - gap) v), e the direction of the round, v uniform on the unit sphere of
-          the domain's subspace. In round 1 e is the first unit vector (`"first"`), its opposite
+        * `gap`, `direction`, `size`: data are size (gap e + (1 - gap) v), for most losses scaled to
+          the domain or the tilt, with e the round's direction and v uniform on the unit sphere of
+          the domain's span. In round 1 e is the first unit vector (`"first"`), its opposite
           (`"minus-first"`), the i-th unit vector (an integer i, from 1 to the dimension),
           `"random"`, or any vector. Experts' costs are fair coins, with a mean that is `gap` lower
           for the first (the i-th); a share `gap` of answers b follows e, the rest is noise. Ramp

@@ -196,7 +196,8 @@ def _repeated(datum: Floats, action: Floats) -> Floats:
 class Adaptive:
     """Adversary whose direction points to the mean of earlier points, to raise losses there.
 
-    With `strongly` it points to this round's point; in round 1, or at length 0, it is `first`.
+    With `strongly` it points to this round's point. From the domain's centre it is `first`, as in
+    round 1.
     """
 
     def __init__(self, domain: Domain, first: Floats, law: Law, *, strongly: bool) -> None:
@@ -323,9 +324,9 @@ def _corners(upto: Floats, dim: int, uniforms: Draws, directions: Floats) -> Flo
 
 
 _EXACT_TOLERANCE = 1e-9
-"""Largest distance of a point from a domain with exact membership, in units of its outer radius"""
+"""Largest distance of a point from a domain with a projection, in units of its outer radius"""
 _NUMERICAL_TOLERANCE = 1e-6
-"""Largest distance from a domain with numerical membership (Frank-Wolfe), in units of its radius"""
+"""Largest distance of a point from a domain without a projection, in units of its outer radius"""
 
 
 class ConvexProblem(ABC):

@@ -17,8 +17,8 @@ rdata reads its file::
 The estimator is Metropolis within Gibbs. Person i of 332 has theta_i ~ N(m, C) in R^10 and utility
 theta_1..9 . x - exp(theta_10) price + logit error for attributes x, 0 for none. Proposals for
 theta_i have covariance s_i^2 (H_i + C^-1)^-1, H_i her information, tuned only while burning in.
-Given theta, m is normal, prior N(0, 100 I), and C inverse Wishart, prior of 13 degrees and scale 13
-diag(1, ..., 1, 0.25).
+Given theta, m is normal (prior N(0, 100 I)) and C inverse Wishart (prior with 13 degrees of freedom
+and scale matrix 13 diag(1, ..., 1, 0.25)).
 """
 
 import hashlib

@@ -245,7 +245,7 @@ class Halving:
 
 
 class Tail:
-    """Losses 0, and 1 in the last `tail` rounds, except for one uniformly drawn expert."""
+    """Losses 0, but 1 in the last `tail` rounds for all experts except one, drawn uniformly."""
 
     def __init__(self, streams: TableStreams, n: int, *, horizon: int, tail: int) -> None:
         good = (streams.world.uniforms("good expert").take(1)[0] * n).astype(np.int64)

@@ -70,7 +70,7 @@ def best_fixed_list(model: ClickModel, attraction: Floats) -> Ints:
 
 
 def _greedy(weights: Floats, attraction: Floats) -> Ints:
-    """Return items, chosen one by one to increase the mean of 1 - prod (1 - weight attraction)."""
+    """Return items, chosen one by one to increase the mean of 1 - prod(1 - weight * attraction)."""
     left, chosen = np.ones(len(attraction)), np.empty(len(weights), np.int64)
     free = np.ones(attraction.shape[1], np.bool_)
     for k, weight in enumerate(weights):

@@ -14,7 +14,7 @@ from dpbandit.specs.people import NOBODY
 
 _MAX_NOISE = 4.0  # largest absolute value, in units of `noise`
 _MAX_TASTE_NORM = 2.0
-"""Largest norm of a person's deviation from theta_0, in units of `tastes`"""
+"""Largest norm of a person's deviation from the population's parameter, in units of `tastes`"""
 _VALUES_AHEAD = 1 << 17  # features drawn at once; changes speed, never values
 
 

@@ -80,7 +80,7 @@ class HalfNormals:
 
     @cached_property
     def _within(self) -> float:
-        """Probability, `P(scale |g| <= room)`, of the event on which h is conditioned."""
+        """Probability `P(scale |g| <= room)` of the values that truncation keeps, g normal."""
         return float(1 - 2 * ndtr(-self.room / self.scale))
 
     def _half(self, size: Floats) -> Floats:
@@ -274,14 +274,15 @@ class Population(ABC):
         """Return the risk F(theta), (R,), for theta (R, dim)."""
 
     def excess(self, theta: Floats) -> Floats:
-        """Return the excess risk F(theta) - F(theta*), (R,), for theta (R, dim)."""
+        """Return the excess risk, (R,), of theta (R, dim) over the minimiser."""
         return self.risk(theta) - self.risk(self.minimiser)
 
 
 class Isotropic(Population):
     """Population for the squared loss, with risk and minimiser in closed form.
 
-    theta* is attenuation * theta_0; the excess risk is `s |theta - theta*|_2^2` with s = E x_1^2.
+    The minimiser theta* is attenuation * theta_0; the excess risk is `s |theta - theta*|_2^2`, s =
+    E x_1^2.
     """
 
     def __init__(self, answers: LinearAnswers, truth: Floats) -> None:

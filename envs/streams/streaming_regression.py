@@ -93,7 +93,7 @@ class StreamProblem(ConvexProblem):
         return self._population.risk(theta)
 
     def excess_risk(self, theta: Floats) -> Floats:
-        """Return the excess risk F(theta) - F(theta*), (R,), for theta (R, dim)."""
+        """Return the excess risk, (R,), of theta (R, dim) over the minimiser of the risk."""
         return self._population.excess(theta)
 
     def suboptimality(self, theta: Floats, users: int = 10_000) -> Floats:
