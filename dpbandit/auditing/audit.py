@@ -119,7 +119,7 @@ def _distances(queries: Floats, *, action_released: bool) -> Floats:
 
 
 _CLAIM_TOLERANCE = 1e-6
-"""Share of the claimed epsilon by which a certificate, which is rounded up, may exceed it."""
+"""Share of the claimed epsilon by which a certificate, rounded up, may exceed the claim."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

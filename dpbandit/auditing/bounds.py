@@ -227,7 +227,7 @@ ChoiceNoise: TypeAlias = Literal["gumbel", "laplace", "gaussian"]
 TestNoise: TypeAlias = Literal["laplace", "exponential"]
 
 _CURVE_TOLERANCE = 1e-12
-"""Largest distance of an exact attack above the claim's curve that counts as rounding."""
+"""Distance above the claim's curve up to which an exact attack counts as rounding."""
 _NOISE_REACH = 40.0
 """Multiple of the noise scale at which integrals end; the probability beyond is < 1e-17."""
 _MAX_SCORE_GAP = 800.0
@@ -246,7 +246,7 @@ class ExactFinding:
     curve: tuple[tuple[float, float], ...]
     """corners (false, true positive rate) of the trade-off curve, from (0, 0) to (1, 1)"""
     flagged: bool
-    """True if an attack, in either direction, lies above the claim's curve and refutes it"""
+    """True if an attack, in either direction, lies above the claim's curve and so refutes it"""
 
 
 def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:

@@ -9,7 +9,7 @@ from dpbandit.base import Floats, InputError
 from dpbandit.specs.people import NOBODY, ReturningSpec
 
 _EMPTY_SLOT_PERIOD = 3
-"""Number of slots from one empty slot to the next, which only the differing person may fill."""
+"""Distance in slots between empty slots, which only the differing person may fill."""
 
 
 class People:

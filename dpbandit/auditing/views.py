@@ -58,7 +58,7 @@ class Columns(NamedTuple):
     values: Floats
     """numbers of all runs, (n, p)"""
     family: tuple[str, ...]
-    """family of each column; a score is learned for each family, and one for all columns"""
+    """family of each column; a score is learned for each family, and a score for all columns"""
     categorical: Bools
     """mask (p,) of columns that hold categories"""
 
@@ -165,7 +165,7 @@ class SumEnds(NamedTuple):
     """Mean contributions of the differing user to a sum of n numbers, on both streams, (2, n)."""
 
     without_others: list[Floats]
-    """the differing user's mean contribution to each release, without that of other users"""
+    """the differing user's mean contribution to each release, without contributions of others"""
     nodes: list[Floats]
     """the differing user's mean contribution to each node of a tree that contains her round"""
 

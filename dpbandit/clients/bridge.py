@@ -174,7 +174,7 @@ class Bridge:
         return mask == 1
 
     def by_action(self, name: str, values: Any) -> Any:
-        """Return `values` in the order of the actions, by their index if they have one."""
+        """Return `values` in the order of the actions, by index if `values` have one."""
         first, K = self._first, self.spec.n_actions
         return by_name(name, values, range(first, first + K), "the actions", axis=0)
 

@@ -271,7 +271,7 @@ _AnyLog = TypeVar("_AnyLog", bound=Observed)
 
 
 def _with_clipped(log: _AnyLog, clipped: int) -> _AnyLog:
-    """Return the log after counting contexts that were clipped to ranges as outside the bounds."""
+    """Return the log, with contexts that were clipped to ranges counted as outside the bounds."""
     # after scaling, the log itself finds all contexts within their bound
     if clipped:
         log.outside = replace(log.outside, contexts=clipped)

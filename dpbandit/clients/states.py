@@ -28,7 +28,7 @@ from dpbandit.clients.player import Player
 
 _FILE_KIND, _FORMAT_VERSION = "dpbandit state", 5
 _EQUAL_FIELDS = {"config": "config", "spec": "environment, bounds and horizon"}
-"""Fields in which a saved player and the new one must agree, each in words for messages."""
+"""Fields in which a saved player and the new one must agree, each with its name in messages."""
 _STATE_NAMES = (  # attributes of a player that are saved
     *_EQUAL_FIELDS,
     "_agent",

@@ -123,7 +123,7 @@ class Parts(NamedTuple):
     """number of the part of each row, (n,)"""
     number: int
     earlier: bool
-    """True if the model of a part learns from earlier parts only, False if from all others"""
+    """True if the model of a part learns from earlier parts only, False if from all other parts"""
 
 
 def folds_of(n: int, folds: int, seed: int) -> Parts:
@@ -389,7 +389,7 @@ class PriceRows:
     policy: Floats
     """draws of the policy's prices in dollars, (draws, n)"""
     model: Callable[[], Callable[[Floats], Floats]]
-    """function that fits and returns a reward model, from prices (n,) to rewards (n,)"""
+    """function that fits and returns a reward model, which maps prices (n,) to rewards (n,)"""
     bandwidth: float
     kernel: str
 

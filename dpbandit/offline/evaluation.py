@@ -375,7 +375,7 @@ def _bandwidth_note(name: str, rows: PriceRows, terms: Terms) -> str:
 
 
 def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable[[Floats], Floats]]:
-    """Return a function that makes the reward model, from prices (n,) of rows to rewards (n,)."""
+    """Return a function that makes the reward model, which maps prices (n,) to rewards (n,)."""
     spec, n, q = log.spec, len(log.price), settings.q
 
     def supplied() -> Callable[[Floats], Floats]:

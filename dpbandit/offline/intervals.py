@@ -42,7 +42,7 @@ _MEAN_STEP = 0.002  # distance between neighbouring candidate means
 _N_CANDIDATE_MEANS = 499
 """Number of candidate means, which are 0.002, 0.004, ..., 0.998."""
 _MAX_BET_SHARE = 0.75
-"""Largest bet against a mean m, as a share of the bet 1 / m that may lose all wealth in a row."""
+"""Largest bet against a mean m, as a share of the bet 1 / m, which one row may lose in full."""
 
 
 class Stakes(NamedTuple):

@@ -133,7 +133,7 @@ def within(spec: BanditSpec, context: Floats, reward: Floats) -> tuple[Floats, O
 
 
 _BERNSTEIN_EXPONENT = 18.0
-"""Exponent of the probability 2 exp(-18) that true propensities of an arm are refused."""
+"""Exponent in 2 exp(-18), the probability that an arm's true propensities are refused."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -449,7 +449,7 @@ class LoggedLists:
 
 
 def refuse_marginal(marginal: Floats, prefix: Floats, of: str) -> None:
-    """Raise `InputError` if an item's marginal probability is below that of the prefix it ends."""
+    """Raise `InputError` if a marginal probability is below that of the prefix ending there."""
     fine = (marginal >= prefix * (1 - 1e-9)).all(axis=1)
     refuse_row("marginal probabilities at least those of the prefix", fine, of)
 

@@ -226,7 +226,7 @@ def assess(
 
 
 def _nearly_constant(pi: Floats, log: Observed) -> list[int]:
-    """Return arms of the policy whose rewards vary in so few rows that resamples may miss them."""
+    """Return the policy's arms with so few rows of varying rewards that resamples may miss them."""
     found = []
     for arm in np.flatnonzero(pi.any(axis=0)).tolist():
         _, times = np.unique(log.reward[log.action == arm], return_counts=True)
@@ -360,7 +360,7 @@ class Cell(NamedTuple):
     rows: Ints
     """rows of the cell that show its arm, by falling reward"""
     share: Floats
-    """probability of the arm under the policy in rows of the cell, 0 in others, (n,)"""
+    """probability of the arm under the policy in rows of the cell, 0 in other rows, (n,)"""
 
 
 def cells_of(log: Observed, pi: Floats, q: Floats) -> list[Cell]:
@@ -417,8 +417,8 @@ class Sums(NamedTuple):
 class Resamples:
     """Bounds of the policy's mean reward in B bootstrap resamples of the log.
 
-    The unknown factors in rows' weights change from gamma to 1 / gamma at the rewards at which this
-    is optimal for the full log `whole`: a valid bound, by duality, that does not overfit.
+    The unknown factors in rows' weights change from gamma to 1 / gamma at the rewards that
+    are optimal for the full log `whole`. By duality the bound is valid; it does not overfit.
     """
 
     def __init__(

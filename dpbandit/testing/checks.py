@@ -163,7 +163,7 @@ REPLICAS = 24
 EVERYBODY = "everybody"
 """Entry of `swapped` that replaces a different user in each replica, from first to last round."""
 FIRST_WORLD, OTHER_WORLD = 1, 2
-"""Seeds of the users, and of those who replace some of them."""
+"""Seeds of the users, and of the users who replace some of them."""
 SWAPPED = (0, 14, EVERYBODY)
 """Rounds whose users are replaced; round 14 is the last in a batch of 3 or of 5 rounds."""
 

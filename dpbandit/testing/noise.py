@@ -246,7 +246,7 @@ def _rows(noise: Floats, sums: Any) -> Floats:
 
 
 def _begun(noise: Floats, sums: Any) -> Floats:
-    """Return the noise of all rows that begin before the last round, if rows are staggered."""
+    """Return the noise of the rows begun so far if rows are staggered, otherwise of all rows."""
     process = getattr(sums, "_noise", None)
     return noise[:, : process.begun] if isinstance(process, Staggered) else noise
 

@@ -50,7 +50,7 @@ class World(NamedTuple):
     """True if masks are a public schedule, the same on neighbouring streams"""
 
     def swapped(self, t: Ints, other: "World", *, answers_only: bool = False) -> "World":
-        """Return the stream with the users of rounds t (R,), or their answers, from `other`."""
+        """Return the stream with users of rounds t (R,), or their answers, taken from `other`."""
         context, reward, r = self.context.copy(), self.reward.copy(), np.arange(len(t))
         reward[t, r] = other.reward[t, r]
         mask = self.mask
@@ -94,7 +94,7 @@ class World(NamedTuple):
 
 @cache
 def extreme_users(spec: Any, replicas: int, seed: int) -> World:
-    """Draw users: some within the bounds, at them, tiny or far beyond, and some NaN or infinite."""
+    """Draw users whose data are tiny, within the bounds, at or far beyond them, NaN or infinite."""
     rng = np.random.default_rng(seed)
     visit = getattr(spec, "visit", spec)
     T, R, K = spec.horizon, replicas, getattr(visit, "n_actions", 3)
@@ -259,7 +259,7 @@ class Calls(NamedTuple):
     """query of each call, (R, ...)"""
     mechanisms: list[Mechanism]
     releases: list[Any]
-    """release of each call, None without one"""
+    """release of each call, None if nothing was released"""
 
 
 class Clock:
@@ -320,7 +320,7 @@ def run(
     remember: bool = True,
     calls: int | None = None,
 ) -> Tape:
-    """Play `world` and record all calls of mechanisms; with `replay`, they return its releases.
+    """Play `world` and record all calls of mechanisms, which return the releases of a `replay`.
 
     With `blocks`, single rounds and blocks alternate if the agent can play blocks. Memory is
     recorded unless `remember` is False, which saves most of the time, and calls are recorded unless
@@ -389,7 +389,7 @@ def recording(
     most: int | None = None,
     clock: Clock | None = None,
 ) -> Iterator[Calls]:
-    """Record the calls of mechanisms; with `replay`, replace their releases by those of `replay`.
+    """Record the calls of mechanisms; replace releases by those of the tape `replay`, if given.
 
     `admit`, a function of a mechanism and its datum, returns the datum to use. Call number `most`
     raises `_LastCall`. A block is recorded as a call per round, of which the last may release.
