@@ -43,7 +43,7 @@ Selling: TypeAlias = PriceListSpec | PremiumSpec
 """Spec of a problem whose arms are prices, or premiums added to a price that the context holds"""
 
 _EXPLORATION = 0.3
-"""Factor of the probability of a random price, 0.3 explore / t in round t after the first rounds"""
+"""Factor 0.3 in the probability 0.3 explore / t of a random price in round t, see `Priced`"""
 
 
 def demand_spec(spec: Selling, features: Features = "additive") -> ContextualSpec:

@@ -102,7 +102,7 @@ class LocalSums:
         return float(np.diff([0, *self._ends])[batch]) * self._variance
 
     def take_rounds(self, lead: tuple[int, ...], *datum: npt.NDArray[Any]) -> Floats | None:
-        """Call the sum with one round's datum of every replica; `lead` is ignored."""
+        """Make one call, with a round's datum of every replica; the shape `lead` is ignored."""
         return self(*datum)
 
     def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
@@ -320,8 +320,8 @@ class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
         needed, as long as actions are chosen and rewards observed on the device.
 
     Differs from the paper:
-        Reconstructed. Exact Gaussian noise for both parts together, signs of rewards, greedy by
-        default, and a new model at the end of growing batches only. The two programs fit in every
+        Reconstructed, with exact Gaussian noise for both parts together, signs of rewards, greedy
+        play by default, and new models at ends of batches only. The two programs fit in every
         round, and add a confidence width that grows like T^(1/4).
 
     >>> from dpbandit import certify

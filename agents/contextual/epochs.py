@@ -178,7 +178,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         raise NotImplementedError
 
     def regression_of(self, gram: Floats, moment: Floats, releases: int = 1) -> Regression:
-        """Fit to the sum of `releases` releases, with a ridge of its noise's spectral norm."""
+        """Return the fit to the sum of `releases` releases, its ridge the noise's spectral norm."""
         user = self.statistic.context_bound**2 / self.spec.dim
         Gamma = 2 * sqrt(self.spec.dim * releases) * self.gram_noise
         return Regression.of(
@@ -244,7 +244,7 @@ class OneRegression(Epochs):
     """Base class of agents that play the best arm by one regression on all k releases so far.
 
     A is the regularised Gram matrix. "certified": A = sum of released Gram matrices + Gamma I, with
-    Gamma = 2 sqrt(d k) times the standard deviation of noise off the diagonal of one of them, and
+    Gamma = 2 sqrt(d k) times the standard deviation of noise off the diagonal of one release, and
     eigenvalues are raised to 0.3 Gamma. "paper": contexts, of norm at most C, are public, A is the
     exact C^2 I + sum of x x', and the regression is fitted anew at the ends of episodes, which
     are public (`episodes`) or the rounds in which det A has doubled.
@@ -434,7 +434,7 @@ class BatchedElimination(Epochs):
         1. every user's arms survive epoch j = 0..m-1 in turn where
                x_a . theta_j + w_j(a) >= max over the survivors of x_b . theta_j - w_j(b)
         2. play a survivor by the survivors' G-optimal design (three steps p_a <- p_a
-           |x_a|^2_{V^-1} / d from uniform p, V = sum p_a x_a x_a'; uniform if arms share none)
+           |x_a|^2_{V^-1} / d from uniform p, V = sum p_a x_a x_a'; uniform if no theta is shared)
         3. at the end release Gram matrix G and moment u of the epoch, with noise:
                A = G + shift I,    theta_m = A^-1 u,    shift = max(2 Gamma, C^2 / d),
                w_m(x) = width [ z h |x|_{A^-1} + (z s_u + (Gamma + shift) S) |A^-1 x| ],
@@ -446,8 +446,8 @@ class BatchedElimination(Epochs):
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: a user is in one release. **Widths**, with `width` = 1, linear mean rewards and
-        contexts that do not react to rewards: with probability 1 - `failure` the best arm survives,
+        proves: a user is in one release. **Widths.** With `width` = 1, linear mean rewards and
+        contexts that do not react to rewards, the best arm survives with probability 1 - `failure`,
         so that a round of epoch m + 1 costs at most 4 max_a w_m(x_a). Actions of epoch m depend on
         earlier epochs only; given contexts and arms its reward noises eta are independent, and with
         privacy noise N in the Gram matrix and nu in the moment::

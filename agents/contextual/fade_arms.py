@@ -44,7 +44,7 @@ _SPREADS = np.geomspace(1 / 500, 1.0, 80)
 """Grid of standard deviations of residuals, as shares of half the range of rewards"""
 _SMALL_SPREAD, _SMALL_SPREAD_PENALTY = 1 / 60, 3.0
 """Share of half the range below which a residual's standard deviation has e^-3 times the prior
-probability, and this exponent"""
+probability of a larger one, and the 3 of e^-3"""
 _DRIFT_WEIGHTS = np.array([0.1, 0.15, 0.2, 0.3, 0.15, 0.07, 0.03])
 """Probabilities that the residuals' standard deviation moves by -3 to 3 grid steps between
 releases; residuals shrink more often than they grow"""
@@ -53,7 +53,7 @@ _FIRST_SPREAD = 0.2
 _LEVEL_GRID = np.linspace(-4, 4, 33)
 """Grid of levels of rewards, in posterior standard deviations around the posterior mean"""
 _LEVEL_DRIFT = 0.1
-"""Random step of the level from one release to the next, in standard deviations of residuals"""
+"""Standard deviation of the level's random step per release, divided by that of residuals"""
 _LEVEL_REACH = 2.0
 """Clipping bound of residuals in batches for the level, in its posterior standard deviations"""
 
@@ -246,7 +246,7 @@ class FadeArms(OnDevices, WarmStarted):
         return moments, n
 
     def _learn_law(self, counts: Floats, levels: Floats | None, n: int) -> Floats:
-        """Update the law of residuals by a batch of n rounds; return its scores' slope, (R,)."""
+        """Update the law of residuals by a batch of n rounds; return the slope of scores, (R,)."""
         fade = self.sums.fade if len(self._ends) > 1 else 0.0
         noise = self.sums.stddev * sqrt(1 + fade**2) / n
         large = (counts - fade * self._counts) / n
@@ -481,7 +481,7 @@ _FIRST_VARIANCE, _MIN_VARIANCE = 0.05, 0.001
 
 
 class Forgetting:
-    """Likelihood exp(b . x - x' L x / 2) of changing parameters x, which fades by 1, 0.7 or 0.5::
+    """Likelihood exp(b . x - x' L x / 2) of changing x, old releases faded by 1, 0.7 or 0.5::
 
         evidence of a rate  +=  log of the predictive density of the release, x ~ N(0, v I) a priori
         b, L                 =  rate (b, L) + (b, L) of the release

@@ -230,7 +230,7 @@ class AimedScores:
         return np.matvec(self._W, phi)
 
     def of_batches(self, phi: Floats) -> Floats:
-        """Return the directions for rows of m past batches, (R, m, N, D), by the W of each."""
+        """Return the directions for rows of m past batches, (R, m, N, D), by the matrix of each."""
         return phi @ self._past.swapaxes(-1, -2)
 
     def batch_ends(self) -> None:

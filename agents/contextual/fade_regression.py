@@ -55,7 +55,7 @@ class SummedRegression(Arms):
     sums = started(FadingSum)
     statistic = started(SecondMoments)
     _advance = 0.0
-    """share of the latest users' total weight in later releases that is added at once"""
+    """share, added at once, of the total weight that the latest users will get in later releases"""
     _least_noise = 0.0
     """smallest standard deviation of a release's noise that the bonus assumes"""
 

@@ -111,7 +111,7 @@ class NetPlan:
 
     @property
     def max_rows(self) -> int:
-        """Bound on users in the net, `max_explorers` plus `delay` users of the first coin."""
+        """Bound on users in the net, `max_explorers` plus the `delay` users who share one coin."""
         return self.coins.max_explorers + self.spec.delay
 
     @property
@@ -137,7 +137,7 @@ class NetPlan:
         return max(norm, self.release_interval + self.spec.delay)
 
     def width_factors(self, stddev: float, shift: Floats) -> tuple[float, Floats]:
-        """Return the factors of `|x|_{A^-1}` and of `|A^-1 x|` in a confidence width."""
+        """Return the factors of `|x|_{A^-1}`, `|A^-1 x|` in widths, A the shifted Gram matrix."""
         bias = (self.gamma(stddev) + shift) * self.parameter_norm
         return self.quantile * sqrt(1.5), self.quantile * stddev + bias
 

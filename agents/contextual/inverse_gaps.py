@@ -242,7 +242,7 @@ class VPO(OracleBatches):
 
     Differs from the program:
         1. rate is 32 for all problems, the middle of the values among which the program tunes it.
-        2. One Gaussian mechanism of exact cost for Gram matrix and moment, in place of two by zCDP;
+        2. One Gaussian mechanism of exact cost for Gram matrix and moment, in place of two in zCDP;
            the middle of their range is subtracted from rewards. Contexts are not transformed.
         3. A ridge as large as the noise (`OracleBatches`), not a tuned one; only quadratic loss.
         4. The first batch is longer the larger the noise (`Epochs`), not one round.

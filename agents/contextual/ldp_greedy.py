@@ -21,7 +21,7 @@ class LDPGreedy(Devices):
     """Base class of agents that play argmax x . theta_a, theta from private messages of all users.
 
     Rows are divided by their bound and clipped to norm 1. Rewards are scaled to [-1, 1], or to
-    [0, 1] if the link is logistic or probit, so that the paper's bounds C_B and c_r are 1.
+    [0, 1] if the link is logistic or probit, so the paper's bounds C_B and c_r of both are 1.
     """
 
     calibration: Literal["certified", "paper"] = "certified"
@@ -88,7 +88,7 @@ class LDPSGD(LDPGreedy):
     """Play greedily by stochastic gradient descent; each user sends a locally private gradient.
 
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
-    NeurIPS 2021, Algorithms 1 and 2 with (5) and (6), by the submitted manuscript::
+    NeurIPS 2021, Algorithms 1 and 2 with (5) and (6), as in the submitted manuscript::
 
         theta = 0
         in round t    play argmax_a x . theta_a
@@ -174,7 +174,7 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
     """Play greedily by least squares; each user sends a locally private Gram matrix and moment.
 
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
-    NeurIPS 2021, Algorithms 1 and 2 with (3) and (4), by the submitted manuscript::
+    NeurIPS 2021, Algorithms 1 and 2 with (3) and (4), as in the submitted manuscript::
 
         send       M = x x' + W,  u = y x + xi, y the scaled reward, W and xi Gaussian; if arms have
                    their own parameters (Algorithm 2), one message to every arm, with x = 0 for arms

@@ -145,7 +145,7 @@ class Optimist(Arms):
         return self.spec.half_range if self.reward_noise is None else self.reward_noise
 
     def radius(self) -> float:
-        """Return the factor of sqrt(x' V_a^-1 x) in this round, 2 sigma alpha or that of theory."""
+        """Return the factor of sqrt(x' V_a^-1 x) in this round, 2 sigma alpha or the theory's."""
         raise NotImplementedError
 
     def theory(self, low: float, high: float, error: float, *, dim: int, norm: float) -> float:

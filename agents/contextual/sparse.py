@@ -57,7 +57,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
 
         field           "paper"                              "certified"
         peeling         Laplace, (epsilon / M, delta / M)    Gumbel selection, Gaussian values,
-                        each, the scale below                least noise, certificate <= claim
+                        each, the scale below                least noise that meets the claim
         arms            joint, K s of K d coordinates        each arm, s of d coordinates
         iterations M    ceil(ln(n + 1)), longest episode n   2
         first_episode   1                                    ceil(horizon / 31), four estimates
@@ -78,7 +78,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
            paper's arms share one parameter.
         6. "certified" only, as the following points: exact composition.
         7. All coordinates are selected at once with Gumbel noise; values are Gaussian.
-        8. Every arm is peeled by itself: a user moves one arm by lam, or two by half, and the cost
+        8. Every arm is peeled by itself: a user moves one arm by lam, or two by lam/2, and the cost
            is that of s selections instead of K s.
         9. Residuals are clipped, which matters most, because noise is in proportion to their bound.
         10. The first episode is longer.
@@ -182,7 +182,7 @@ class LassoBandit(Arms):
     """Play greedily on lasso estimates, with forced samples of arms on a doubling schedule.
 
     Bastani and Bayati, "Online decision making with high-dimensional covariates", Operations
-    Research 2020 (Lasso Bandit). T_i is the set of forced rounds of arm i, S_i of all its rounds, q
+    Research 2020 (Lasso Bandit). T_i holds the forced rounds of arm i, S_i all rounds of arm i, q
     = `forced` and h = `margin`; in round t = 1, 2, ...::
 
         1. if t is in T_i, play arm i:  T_i = {(2^n - 1) K q + j : n >= 0, q (i-1) < j <= q i}
@@ -198,7 +198,7 @@ class LassoBandit(Arms):
     Differs from the paper:
         1. h, lambda_1 and lambda_20 are shares of the public range of rewards, and features are
            divided by their root mean square, so that one default suits all units.
-        2. Fits are warm-started, when t has grown by 5 % or after `refresh_every` rounds.
+        2. Fits are warm-started, and made when t has grown by 5 % or every `refresh_every` rounds.
         3. A parameter shared by all arms is one lasso on all rounds.
         4. Ties go to the lowest arm.
 
