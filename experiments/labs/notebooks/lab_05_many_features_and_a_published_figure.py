@@ -41,7 +41,7 @@ from dpbandit.agents import (
     ShariffSheffetUCB,
 )
 from dpbandit.base.random_streams import Streams
-from dpbandit.experiments.figure_5_1.__main__ import PUBLISHED, ROUNDS
+from dpbandit.experiments.figure_5_1.__main__ import HORIZON, PUBLISHED
 from dpbandit.experiments.labs import check
 from dpbandit.privacy.choices import ExponentialMechanism, GivenScores
 from dpbandit.privacy.ledger import Ledger
@@ -249,7 +249,7 @@ PROBLEM = {
     "sparsity": 5,
     "noise": 0.05,
 }
-TARGET = {"epsilon": 1.0, "delta": 1 / ROUNDS}
+TARGET = {"epsilon": 1.0, "delta": 1 / HORIZON}
 REPLICAS = 8
 
 
@@ -259,7 +259,7 @@ def play(agents: dict, norm: float = inf) -> dpbandit.Results:
     return dpbandit.compare(
         "dpbandit/GLMBandit-v0",
         agents,
-        horizon=ROUNDS,
+        horizon=HORIZON,
         replicas=REPLICAS,
         env_kwargs=arguments,
         progress=False,
@@ -305,7 +305,7 @@ for here, there in zip((uniform, uniform_l1), PUBLISHED, strict=True):
     print(f"published {there.label}: {there.regret} +- {there.reading}")
     assert abs(here[-1].mean() - there.regret) < there.reading + 2 * error
 
-straight = np.interp(ROUNDS / 2, as_printed.marks, uniform.mean(axis=1)) / uniform[-1].mean()
+straight = np.interp(HORIZON / 2, as_printed.marks, uniform.mean(axis=1)) / uniform[-1].mean()
 print(f"share of its regret that uniform play has after half of the rounds: {straight:.3f}")
 assert abs(straight - 0.5) < 0.01
 
@@ -386,7 +386,7 @@ def draw(axes, regret: np.ndarray, label: str, **style) -> None:
 def published(axes, which: int) -> None:
     """A straight line to the published end point, with its reading error."""
     label, end, reading = PUBLISHED[which]
-    share = marks / ROUNDS
+    share = marks / HORIZON
     axes.plot(marks, end * share, color=RED, ls="--", lw=2.5, label=f"{label}, published")
     low, high = (end - reading) * share, (end + reading) * share
     axes.fill_between(marks, low, high, color=RED, alpha=0.15, lw=0)
@@ -409,7 +409,7 @@ for place, name in enumerate(run.name for run in certified.runs[:4]):
     draw(panels[2], curve(certified, name), name, **look)
 panels[2].set_title("max-norm 1, certified epsilon 1:\nwhat is possible", loc="left")
 for axes in panels:
-    axes.set(xlabel="round (one user each)", xlim=(0, ROUNDS), xticks=(0, 5_000, 10_000))
+    axes.set(xlabel="round (one user each)", xlim=(0, HORIZON), xticks=(0, 5_000, 10_000))
     axes.set_ylim(bottom=0)
     axes.legend(loc="upper left", frameon=False)
     axes.xaxis.set_major_formatter("{x:,.0f}")
