@@ -246,7 +246,7 @@ class ExactFinding:
     curve: tuple[tuple[float, float], ...]
     """corners (false, true positive rate) of the trade-off curve, from (0, 0) to (1, 1)"""
     flagged: bool
-    """True if an attack, in either direction, lies above the claim's curve and so refutes it"""
+    """True if an attack, in either direction, lies above the claim's curve and refutes the claim"""
 
 
 def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:

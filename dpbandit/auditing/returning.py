@@ -79,7 +79,7 @@ class People:
         return Pair(note, rounds[0], first, second, more=later, person=self._her)
 
     def _world(self, mine: Sequence[int], her_rounds: set[int], user: User, others: User) -> World:
-        """Make a stream with `user` in slots `mine`, nobody in other `her_rounds`, or `others`."""
+        """Make a stream of `user` in slots `mine`, nobody in other `her_rounds`, else `others`."""
         rounds: list[tuple[int, Floats, Answer]] = []
         nobody = NOBODY, np.zeros_like(user.context), self._silence
         for t in range(self._spec.horizon):

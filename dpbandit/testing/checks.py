@@ -370,7 +370,7 @@ def check_agent(
 
     The last five are for agents whose ledger promises privacy. They are no proof, but an agent
     that forgets a clip, a factor or a release rarely passes. The noise of sums is measured; every
-    other kind of mechanism needs its own test, as mechanisms of dpbandit have.
+    other kind of mechanism needs its own test; every kind in dpbandit has one.
 
     Args:
         config: the agent's config.

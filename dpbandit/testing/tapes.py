@@ -216,7 +216,7 @@ class Recorded:
 
 
 def serve(episode: Episode, most: int = 1) -> Served:
-    """Call `episode.serve(most)`; fail if single rounds act otherwise, or contexts are changed."""
+    """Call `episode.serve(most)`; fail if a block acts unlike single rounds or alters contexts."""
     try:
         return episode.serve(most)
     except BlockError as error:
