@@ -370,13 +370,13 @@ class RestartingTrees(Mechanism):
         If chosen and restart are public or functions of earlier releases (and of coins that know no
         data), and chosen changes at restarts only, then all releases together cost `spend` for
         replacing one round's losses. *Proof.* Given the releases before it, the round's B losses
-        are all that differs: every other round adds the same losses to the same sums. They enter
-        the sums of one segment, between two restarts, in one leaf of its tree. A leaf is in at most
-        h = bit_length(T - 1) nodes, as no segment has more than T - 1 leaves that are released; all
-        noises z are fresh, so these are h releases of B numbers, each moved by high - low at most:
-        B h Laplace mechanisms, or one Gaussian mechanism moved by sqrt(B h) (high - low). Other
-        segments and their chosen experts are functions of those releases. The proof holds for
-        adaptively chosen losses too, by a triangular change of variables.
+        are all that differs: every other round adds the same losses to the same sums. The B losses
+        enter the sums of one segment, between two restarts, in one leaf of its tree. A leaf is in
+        at most h = bit_length(T - 1) nodes, as no segment has more than T - 1 leaves that are
+        released; all noises z are fresh, so these are h releases of B numbers, each moved by high -
+        low at most: B h Laplace mechanisms, or one Gaussian mechanism moved by sqrt(B h) (high -
+        low). Other segments and their chosen experts are functions of those releases. The proof
+        holds for adaptively chosen losses too, by a triangular change of variables.
 
     Args:
         streams: the random streams of the replicas.

@@ -55,7 +55,7 @@ class PrefixSlots:
     leaves: int
     every: int
     moving: float = 2.0
-    """cost of moving a round to another slot, in units of replacing one, 1 to 2; see `Slots`"""
+    """cost of moving a round to another slot, in units of replacing it, from 1 to 2; see `Slots`"""
     order: Literal[1, 2] = 2
     """order of the norm in which the costs of noises add up, 1 for pure DP and 2 for Gaussians"""
 
@@ -105,7 +105,7 @@ class Spectrum(NamedTuple):
     gram_factor: float
     shift_factor: float = 2.0
     stddev: float | None = None
-    """standard deviation of the noise in units of the statistic; None for each release's"""
+    """standard deviation of noise in units of the statistic; None for that of the latest release"""
 
 
 NO_NOISE = Spectrum(0.0)  # spectrum of an exact Gram matrix

@@ -302,18 +302,18 @@ class Window(Factorisation):
     released up to T' is differentially private for each user of the last `window` leaves; an older
     user may be revealed completely.
 
-    Release t is the exact sum of leaves 1..c plus noisy nodes that tile (c, t]. All parts add up to
+    Release t is the exact sum of leaves 1..c plus noisy nodes that tile (c, t]. They add up to
     the exact prefix plus noise, S_t + N_t as for every other factorisation, with N_t the noises of
-    the nodes in use: no sum of expired leaves is kept, and no list of raw data either::
+    the nodes in use, so no sum of expired leaves and no list of raw data has to be stored::
 
         W = 4, t = 7:    exact  1 2 3 (4)|(5 6)(7)         c = t - W
                          lazy  (1 2 3 4)|(5 6)(7)          c = end of the block before the last
 
-    Exact (as in the paper): at t in block k the nodes of the suffix of block k-1 that has not
-    expired, then those of the prefix of block k; 1 node at the end of a block, else w + 1 minus the
-    trailing zero bits of t mod W, W = 2^w. Lazy: the root of block k-1 until block k ends, then
-    those of the prefix; up to 2 W - 1 rounds are protected with about half as many nodes in use,
-    popcount(t mod W) + 1. Both are the ordinary tree while t <= W.
+    Exact (as in the paper): release t in block k uses the nodes of the unexpired suffix of block
+    k-1 and of the prefix of block k, 1 node at the end of a block, else w + 1 minus the number of
+    trailing zero bits of t mod W, W = 2^w. Lazy: it uses the root of block k-1 and the nodes of the
+    prefix, about half as many, popcount(t mod W) + 1, and protects up to 2 W - 1 leaves. Both are
+    the ordinary tree while t <= W.
 
     Guarantee:
         If replacing one user moves one leaf by at most S in L2 (Delta_1 in L1) and nodes carry

@@ -46,7 +46,7 @@ class FadingSlots:
     ends: tuple[int, ...]
     fade: float
     moving: float = 2.0
-    """cost of moving a round to another slot, in units of replacing one, 1 to 2; see `Slots`"""
+    """cost of moving a round to another slot, in units of replacing it, from 1 to 2; see `Slots`"""
 
     def person_norm(self, cap: int, separation: int) -> float:
         return _person_norm(self.ends, self.fade, cap, separation)
@@ -232,7 +232,7 @@ def least_fading_multiplier(releases: int, fade: float, *, epsilon: float, delta
 class AggregatedSum(FadingSum):
     """Securely aggregated sum of each batch of n devices, a fraction h of which is honest::
 
-        each device adds N(0, (S / mu)^2 / (h n) I) to its statistic, S the sensitivity
+        each device adds N(0, (S / mu)^2 / (h n) I) to its statistic of sensitivity S
         the server sees the sum of the batch, by cryptography, and nothing else of it
 
     The guarantee needs no noise from dishonest devices; in the simulation they add theirs, which

@@ -283,7 +283,7 @@ class Printed:
     radius: Reading = "corrected"
     """law of the noise's squared norm, Gamma(d/2, 2 sigma^2), or as printed Gamma(d/2, 2 sigma)"""
     direction: Reading = "corrected"
-    """law of the noise's direction, the cone measure of the l_r ball, or see `PrintedGaussian`"""
+    """law of the noise's direction, cone measure of the l_r ball, or as in `PrintedGaussian`"""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

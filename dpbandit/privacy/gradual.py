@@ -134,7 +134,7 @@ class _Windows:
 
 
 def _in_l1(w: float, cost: Floats) -> Floats:
-    """Return an interval's l_1 costs for c = 0 and 1, if its own noise moves at cost w per unit.
+    """Return an interval's l_1 costs if noises above move by c = 0 or 1, its own at w per unit.
 
     Other c need not be tried: interval matrices are totally unimodular, so whole numbers are best.
     """

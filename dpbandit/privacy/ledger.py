@@ -161,7 +161,7 @@ class Ledger:
     def delta(self, epsilon: float) -> float:
         """Return the certified delta at `epsilon`: exact for Gaussians, else an upper bound.
 
-        0 from the pure epsilon on; a positive delta that underflows becomes the smallest double.
+        It is 0 from the pure epsilon on; a positive one that underflows is the smallest double.
         """
         if epsilon >= self.pure * _EXCESS:
             return 0.0

@@ -125,7 +125,7 @@ def constant(loss: float, *, step: float, count: int = 1) -> PrivacyLoss:
 def _placed(
     index: Ints, share: Floats, masses: Floats, step: float, infinite: float, count: int
 ) -> PrivacyLoss:
-    """Return the loss with `share` of each mass at index + 1 and the rest at index."""
+    """Return the loss with a `share` of each mass at cell index + 1 and the rest at cell index."""
     first = int(index.min())
     place, size = index - first, int(index.max()) - first + 2
     moved = np.zeros(size)

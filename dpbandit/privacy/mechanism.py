@@ -200,7 +200,7 @@ class CallLog:
         self._inner: set[Mechanism] = set()  # mechanisms called by another mechanism
 
     def hold(self, premises: Callable[[Mechanism], None], known: Iterable["Mechanism"]) -> None:
-        """Run the check `premises` for mechanisms called so far, and before others' first calls."""
+        """Run the check `premises` on every mechanism, now or before its first call."""
         for mechanism in self.calls:
             premises(mechanism)
         self.premises.append(premises)

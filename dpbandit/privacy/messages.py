@@ -277,7 +277,7 @@ def _exact(u: Floats) -> Floats:
 
 @dataclass
 class _Added:
-    """Sender of vectors plus noise."""
+    """Sender of messages that are vectors plus noise."""
 
     noise: Sampler
 

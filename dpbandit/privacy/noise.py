@@ -185,7 +185,7 @@ class Gumbel:
 
 
 def rescaled(x: Floats, radius: Floats, *, order: float) -> Floats:
-    """Return x `(n, R, *shape)` rescaled to l_order norms `radius` (n, R), as one vector each."""
+    """Return x `(n, R, *shape)`, its blocks rescaled as vectors to l_order norm `radius` (n, R)."""
     vectors = x.reshape(*radius.shape, -1)
     return np.reshape(vectors * (radius[..., None] / norms(vectors, order)), x.shape)
 

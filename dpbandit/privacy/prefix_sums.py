@@ -140,7 +140,7 @@ class PrefixSum(Mechanism):
 
 
 def leaves(horizon: int, refresh_every: int) -> int:
-    """Return the number of releases that come before some action."""
+    """Return the number of releases that precede at least one action."""
     whole("horizon", horizon, 1)
     whole("refresh_every", refresh_every, 1)
     return (horizon - 1) // refresh_every

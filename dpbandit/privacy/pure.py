@@ -99,7 +99,7 @@ class PureSpend(Composed):
 
     @classmethod
     def of(cls, note: str, epsilons: Sequence[float] | Floats) -> Self:
-        """Return the spend of one mechanism for each entry of `epsilons`."""
+        """Return the joint spend of mechanisms whose pure epsilons or ranges are `epsilons`."""
         each = np.asarray(epsilons, dtype=float)
         values, counts = np.unique(each, return_counts=True)
         if len(values) > _GROUPS and np.isfinite(values[-1]):
@@ -115,7 +115,7 @@ class PureSpend(Composed):
 
     @classmethod
     def alike(cls, note: str, epsilon: float, count: int) -> Self:
-        """Return the spend of `count` mechanisms of the same `epsilon`, without building a list.
+        """Return the joint spend of `count` mechanisms of one `epsilon`, without building a list.
 
         >>> PureSpend.alike("", 0.1, 7) == PureSpend.of("", 7 * [0.1])
         True

@@ -91,7 +91,7 @@ def unit(x: AnyArray) -> Floats:
 
 
 class Reference(NamedTuple):
-    """Reference point of `SignedResiduals`: released or public numbers.
+    """Reference point of `SignedResiduals`: released or public numbers, (...) as rounds are.
 
     The last four fields are set if the level of rewards is learned, else None.
     """
@@ -109,7 +109,7 @@ class Reference(NamedTuple):
     reach: Any = None
     """residual at which the score of the level is clipped, (...)"""
     share: Any = None
-    """weight in [0, 1] of the score of a direction; that of the level has the rest, (...)"""
+    """weight in [0, 1] of the score of a direction; the score of the level has the rest, (...)"""
 
     @property
     def arrays(self) -> tuple[Floats, ...]:

@@ -39,7 +39,7 @@ from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.pure import PureSpend
 
 SegmentNoise: TypeAlias = Literal["exponential", "laplace"]
-_SEGMENT_LAWS: dict[str, type[OneSidedExponential] | type[Laplace]] = {  # by setting `noise`
+_SEGMENT_LAWS: dict[str, type[OneSidedExponential] | type[Laplace]] = {  # `noise` -> law
     "exponential": OneSidedExponential,
     "laplace": Laplace,
 }

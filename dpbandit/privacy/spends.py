@@ -214,8 +214,8 @@ class Parallel:
 class Repeated:
     """Cost of a Gaussian mechanism for a person who enters it in `times` rounds.
 
-    However her rounds depend on releases, together they move the mechanism at most `times` as far
-    as one round, group privacy, or `factor` times as far, if the release plan is known.
+    However her rounds depend on releases, together they move the mechanism at most `times` times as
+    far as one round (group privacy), or `factor` times as far if the release plan is known.
     """
 
     part: Spend

@@ -15,7 +15,7 @@ from dpbandit.privacy.spends import GaussianSpend, check_loss, composed
 _TARGET_PRECISION = 0.999
 """Share of the target epsilon at which the search ends, as each try costs a convolution"""
 _START_SHARE = 0.85
-"""Start of the search as a share of the central limit theorem's ratio; results are 0.83 to 0.9"""
+"""Start of the search as a share of the central limit ratio; results are 0.83 to 0.9 of it"""
 _MIN_RATIO, _MAX_RATIO = 1e-9, 20.0
 """Range of ratios in which the certificate uses the sampling"""
 _RATIO_MARGIN = 1 - 1e-12
