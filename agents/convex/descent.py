@@ -1,7 +1,7 @@
 """Gradient descent with and without privacy, and follow-the-leader on squared losses.
 
-It has Zinkevich's descent, and the two algorithms of Jain, Kothari and Thakurta (2012), which are
-older than tree sums of gradients.
+Zinkevich's descent, and the two algorithms of Jain, Kothari and Thakurta (2012), which are older
+than tree sums of gradients.
 """
 
 from math import inf, sqrt
@@ -88,7 +88,7 @@ class OGD(Points):
     """
 
     curvature: Positive | None = None
-    """strong convexity H that step sizes assume; if None, that of the loss, which may be 0"""
+    """strong convexity H that step sizes assume; if None, the loss's own, which may be 0"""
 
     def begin(self) -> None:
         self.ledger, self.rounds = no_privacy("exact gradients"), 0
@@ -113,12 +113,12 @@ class NoisyDescent(Mechanism):
 
     Guarantee:
         If all losses are mu-strongly convex and mu t0-smooth with the regulariser, then replacing
-        one moves w_{t+1} by at most 2 L / (mu (t + t0)) from its round on: by that much at once,
-        and every later step, 1 / (mu (t + t0)) <= 1 / smoothness, shrinks a distance by the factor
-        (t + t0 - 1) / (t + t0). So all m releases are mu-GDP with sqrt(m) / noise_multiplier, also
-        if later losses depend on earlier releases. A single loss without curvature breaks the
-        proof, and so would clipping: data are moved into the admissible set, on which L holds, and
-        only `VERIFIED` families are accepted.
+        one moves w_{t+1} by at most 2 L / (mu (t + t0)) from its round on: by this distance at
+        once, and every later step, of size 1 / (mu (t + t0)) <= 1 / smoothness, shrinks a distance
+        by the factor (t + t0 - 1) / (t + t0). So all m releases are mu-GDP with sqrt(m) /
+        noise_multiplier, also if later losses depend on earlier releases. A single loss without
+        curvature breaks the proof, and so would clipping: data are moved into the admissible set,
+        on which L holds, and only `VERIFIED` families are accepted.
     """
 
     # "If all losses are mu-strongly convex and mu t0-smooth with the regulariser"
@@ -183,16 +183,16 @@ class POCP(Points):
 
     Guarantee:
         CONDITIONAL (epsilon, delta)-DP of all points for replacing one round's datum: exact with s
-        = sqrt(T - 1) / mu_GDP, if EVERY loss is mu-strongly convex and mu t0-smooth, for then steps
-        contract and a datum's effect fades, see `NoisyDescent`. No clip can enforce that: losses
+        = sqrt(T - 1) / mu_GDP, if EVERY loss is mu-strongly convex and mu t0-smooth, as steps then
+        contract and a datum's effect fades, see `NoisyDescent`. No clip can enforce this: losses
         whose curvature is not verified are refused, and the ledger says "conditional".
 
-    **Regret** for mu-strongly convex losses: the regret of descent, of order (L^2 / mu) ln T, plus
-    at most L sum of E|noise|, together of order L^2 sqrt(k T) ln T / (mu mu_GDP) in k dimensions.
+    **Regret** for mu-strongly convex losses is at most that of descent, of order (L^2 / mu) ln T,
+    plus L sum of E|noise|; together of order L^2 sqrt(k T) ln T / (mu mu_GDP) in k dimensions.
 
     Differs from the paper:
-        1. Exact Gaussian DP in place of advanced composition; the step sizes are moved by t0,
-           without which the first steps do not contract.
+        1. Exact Gaussian DP in place of advanced composition; step sizes have t + t0 in place of t,
+           else the first steps would not contract.
         2. Losses without curvature are regularised.
 
     >>> from dpbandit import certify
@@ -239,7 +239,7 @@ class PQFTL(Points):
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, the
     quadratic follow-the-leader with logarithmic regret, for losses 1/2 (<a, y> - b)^2 + H/2
-    `|y|^2` of features a, `|a| <= 1`, answer b, `|b| <= B`, and y = x - c0::
+    `|y|^2` with features a, `|a| <= 1`, an answer b, `|b| <= B`, and y = x - c0::
 
         x_1 = c0, the centre of the domain C; for t = 1..T:
           1. play x_t
@@ -250,9 +250,9 @@ class PQFTL(Points):
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one round's datum, whatever it is: (a a', b
-        a / B) moves by at most sqrt(4.5) in l_2, at a cosine of 1/2 between both a's, and lies in
-        at most bit_length(T-1) nodes; features and answers are clipped, so nothing rests on the
-        losses. Exact, by Gaussian DP.
+        a / B) moves by at most sqrt(4.5) in l_2 (if the old and new a have a cosine of 1/2), and
+        lies in at most bit_length(T-1) nodes; features and answers are clipped, so nothing rests on
+        the losses. Exact, by Gaussian DP.
 
     Differs from the paper:
         1. Noise is exact, for the joint sensitivity.
@@ -269,7 +269,7 @@ class PQFTL(Points):
     delta: float = 1e-6
     """target, in (0, 1)"""
     curvature: Positive | None = None
-    """weight H of a ridge for losses without one; if None, see `leaders.curvature_of`"""
+    """weight H of a ridge for losses without a ridge; if None, by `leaders.curvature_of`"""
     sums = started(PrefixSum)
 
     def check(self) -> None:

@@ -55,7 +55,7 @@ Law: TypeAlias = Annotated[NoiseLaw, lambda name, value: law_named(value)]
 
 
 class Leader:
-    """Minimiser of all surrogates so far; it stores its point and the mean anchor, both public.
+    """Minimiser of the sum of all surrogates; it stores its point and the mean anchor, both public.
 
     Args:
         domain: domain C, in whose coordinates sums are given; its centre is c0, its diameter D.
@@ -113,13 +113,13 @@ class Entropic(Leader):
 
 
 def slope(loss: Loss, point: Floats, datum: Floats) -> Floats:
-    """Return the gradient in the k coordinates of the domain's span, (R, k), not yet clipped."""
+    """Return the gradient (R, k) in the k coordinates of the domain's span, not yet clipped."""
     with np.errstate(over="ignore", invalid="ignore"):  # data may be anything before the clip
         return loss.domain.coordinates(loss.gradient(point, datum))
 
 
 def gradients(loss: Loss) -> ClippedVectors:
-    """Return the statistic of gradients in coordinates, clipped to the Lipschitz constant."""
+    """Return the statistic of gradients in coordinates, clipped to the loss's Lipschitz bound."""
     return ClippedVectors(loss.domain.affine_dim, loss.lipschitz)
 
 
@@ -130,7 +130,7 @@ def leader_of(loss: Loss, replicas: int, *, curvature: float) -> Leader:
 
 
 def curvature_of(loss: Loss, horizon: int, *, epsilon: float = inf) -> float:
-    """Return the curvature of the loss, or if it has none the weight of a regulariser::
+    """Return the curvature of the loss, or if it is 0 the weight of a regulariser::
 
         max( (L/R) sqrt(ln T / T),  (L/D) sqrt(k ln^2.5 T / (epsilon T)) )
 
@@ -172,7 +172,7 @@ class Gradients(Points):
             self.follow(action, total)
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """Move the point, given the sum `total` (R, k) of gradients, the last at `taken` (R, N)."""
+        """Move the point, given the sum (R, k) of gradients; the last is at `taken` (R, N)."""
         raise NotImplementedError
 
 
@@ -199,8 +199,8 @@ class PrivateGradients(Gradients):
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
-    """target, in [0, 1); if None, 1e-6 with Gaussian noise, else 0. Above 0, trees have the least
-    noise whose privacy loss distribution meets it"""
+    """target, in [0, 1); if None, 1e-6 with Gaussian noise, else 0. If delta > 0, trees have the
+    least noise whose privacy loss distribution meets the target"""
     noise: Law = "k-norm"
     """one of "k-norm" (also called "gamma"), "laplace" and "gaussian" noise"""
     process = cast(Factorisation, Tree())
@@ -222,7 +222,7 @@ class PrivateLeader(GradientLeader, PrivateGradients):
     """Base class of agents that play the leader of noisy gradient sums."""
 
     def spread(self, loss: Loss, horizon: int) -> float:
-        """Return sqrt E|noise|^2 of the last sum that reaches a point, of all gradients but one."""
+        """Return sqrt E|noise|^2 of the last sum that reaches a point (all gradients but one)."""
         noise = Noise(law=self.noise, epsilon=self.epsilon, delta=self.delta or 0.0)
         return noise.spread(gradients(loss), horizon - 1)
 
@@ -319,13 +319,13 @@ class PFTAL(PrivateLeader):
         (epsilon, delta)-DP of all points w_1, w_2, .. for replacing one round's datum, even if an
         adversary chooses later losses by them: given the points, one z_t moves by at most 2 L, and
         lies in at most h = bit_length(T-1) nodes of the tree (z_T reaches no point). K-norm noise
-        of scale 2 L h / epsilon and Laplace noise of sqrt(k) times that are pure; with delta > 0
-        scales are the least that their privacy loss distribution allows; a Gaussian stddev of 2 L
-        sqrt(h) / mu is exact. `anytime` noise has the guarantee at every horizon; steps 1 to 4 then
-        depend on T through the regulariser's H alone.
+        of scale 2 L h / epsilon and Laplace noise of sqrt(k) times this scale have delta = 0; with
+        delta > 0 scales are the least that their privacy loss distribution allows. Gaussian noise
+        of stddev 2 L sqrt(h) / mu is exact. `anytime` noise has the guarantee at every horizon;
+        steps 1 to 4 then depend on T through the regulariser's H alone.
 
-    **Regret** for H-strongly convex losses is on every run, with B_t the noise in v_t, D the
-    diameter, d_1 = 0, d_t = `min(D, |B_{t-1}| / (H (t-1)))` and e_t = min(d_t, L / H), at most::
+    **Regret** for H-strongly convex losses. Let B_t be the noise in v_t, D the diameter, d_1 = 0,
+    d_t = `min(D, |B_{t-1}| / (H (t-1)))`, e_t = min(d_t, L / H). On every run regret is at most::
 
         sum of  L e_t - (H/2) e_t^2 + (L + H d_t)^2 / (2 H t),
 
@@ -337,12 +337,12 @@ class PFTAL(PrivateLeader):
 
         1. The printed K-norm scale L log2(T) / epsilon is too small: replacing a datum moves a
            gradient by 2 L, so that the cost is 2 epsilon or more, as the certificate shows.
-        2. Noise of the tree's root and of right children is not needed, and not drawn.
+        2. The tree's root and right children need no noise, and none is drawn.
         3. The regularised H is proportional to sqrt(k ln^2.5 T / (epsilon T)) / D, as in the
            paper's introduction; its Section 2 prints k ln^2.5 T / (epsilon sqrt T).
         4. Laplace and Gaussian noise and anytime sums are additions.
         5. Gradients are clipped, whatever the data.
-        6. Gradual sums are an addition, see `privacy.gradual.Gradual`.
+        6. prefix_sums="gradual" is an addition, see `privacy.gradual.Gradual`.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec
@@ -424,7 +424,7 @@ class PFTAL(PrivateLeader):
 
 
 class LinearFTRL(PrivateLeader):
-    """Follow the regularised leader on sums of linear losses, each with noise of the same law.
+    """Follow the regularised leader on sums of linear losses; every sum has noise of the same law.
 
     Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017, with
     the Euclidean regulariser::
@@ -435,11 +435,11 @@ class LinearFTRL(PrivateLeader):
           3. w_{t+1} = nearest point of C to  c0 - eta v_t,    eta = R / (L sqrt T)
 
     Guarantee:
-        (epsilon, delta)-DP of all points for replacing one round's datum: as `PFTAL`, padding being
-        post-processing.
+        (epsilon, delta)-DP of all points for replacing one round's datum: as for `PFTAL`; padding
+        is post-processing.
 
     **Regret** against an adversary that fixes linear losses in advance: the noise B of every v_t
-    has the same law, so the regret is that of the leader of perturbed losses, at most::
+    has the same law, so the regret is the regret of a leader of perturbed losses, at most::
 
         R L sqrt T + D E|B|     in expectation,
 
@@ -447,7 +447,7 @@ class LinearFTRL(PrivateLeader):
     curved losses are refused.
 
     Differs from the paper:
-        Regulariser and eta are Euclidean, and noise is calibrated to replacing a datum, 2 L.
+        Regulariser and eta are Euclidean, and noise is calibrated to replacing a datum (2 L).
 
     >>> from dpbandit import certify
     >>> proof = certify(LinearFTRL(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "linear"})
@@ -479,7 +479,7 @@ class DPFTRL(PrivateLeader):
 
         v_0 = 0; for t = 1..T:
           1. play x_t = nearest point of the domain C to  c0 - v_{t-1} / lambda, c0 its centre
-          2. g_t = gradient l_t(x_t) on the span V of C, clipped to the Lipschitz constant L
+          2. g_t = gradient l_t(x_t) on the span S of C, clipped to the Lipschitz constant L
           3. v_t = g_1 + ... + g_t + b_t                    through one tree sum
 
     With smoothness beta of losses, radius R of C and V >= E|b_t|^2, which is h k times a node's
@@ -502,16 +502,16 @@ class DPFTRL(PrivateLeader):
         "general"           at most  R sqrt(T (L^2 + 2 L sqrt V)),      for any convex losses.
 
     The first, of order T^(1/3) if L* = 0, is for data fixed in advance and losses that are
-    beta-smooth and non-negative on ALL of c0 + V, so that `|gradient|^2 <= 2 beta l`.
+    beta-smooth and non-negative on ALL of c0 + S, so that `|gradient|^2 <= 2 beta l`.
 
     Differs from the paper:
         1. Non-negativity on the domain, as printed, is not enough: l_t(x) = 1 - <x, e_1> on
            the unit ball is smooth for every beta > 0 and 0 at e_1, but at beta = 1/T, T = 10^4,
            epsilon = 1, delta = 10^-6 the regret is 210 in 10 dimensions and 500 in 50, not
-           O(lambda) = O(11), O(19). So losses with a smoothness of 0 or negative values are refused
-           where lambda is made from beta.
+           O(lambda) = O(11) and O(19). So losses with a smoothness of 0 or negative values are
+           refused where lambda is made from beta.
         2. E|b_t|^2 grows like ln^2 T, not ln T.
-        3. Noise is exact, gradients are clipped, lambda "certified" is ours.
+        3. Noise is exact, gradients are clipped, and the tuning "certified" is ours.
         4. The domain need not be around 0.
 
     >>> from dpbandit import certify
@@ -586,8 +586,8 @@ class NoisyOCO(PrivateLeader):
         points, one g_t moves by at most 2 L and lies in at most bit_length(T-1) nodes; g_T reaches
         no point.
 
-    **Regret** is at most D_w^2 / eta + eta T (kappa^2 / 2 + kappa E|noise|), the noise of a prefix
-    in the dual norm; parameters="tuned" minimises this bound.
+    **Regret** is at most D_w^2 / eta + eta T (kappa^2 / 2 + kappa E|noise|), with the dual norm of
+    a prefix sum's noise; parameters="tuned" minimises this bound.
 
     Differs from the paper:
         1. eta has D_w in place of the printed D_w^(1/2), and s_t adds to s_{t-1}, not to itself.

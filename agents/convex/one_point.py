@@ -1,4 +1,4 @@
-"""Bandit convex optimisation from one value a round: noise, and exploration at radius zeta::
+"""Bandit convex optimisation from one value a round, with noise and exploration at radius zeta::
 
     x = w + zeta Q u         u uniform on the unit sphere of R^k, which Q maps into the span of C
     w in C' = c0 + (1 - xi) (C - c0),   xi = zeta / r:    then x is in C, whatever u
@@ -53,7 +53,7 @@ Offset: TypeAlias = Annotated[
 ]
 """Type of a public number that is subtracted from values."""
 MAX_SHRINK = 0.999
-"""Strict upper bound of the share by which a domain shrinks, so that it does not become a point."""
+"""Strict upper bound on the share by which a domain shrinks, so that it does not become a point."""
 
 
 def with_values(config: object, spec: Spec) -> ConvexSpec:
@@ -70,10 +70,10 @@ def with_values(config: object, spec: Spec) -> ConvexSpec:
 
 
 def estimates_of(loss: Loss, zeta: float, offset: float | None) -> OnePointEstimates:
-    """Return the statistic of one-point estimates with radius zeta, from values minus an offset.
+    """Return the statistic of one-point gradient estimates with radius zeta from values - offset.
 
     If `offset` is None it is 0 if 0 is in the range of values, else the middle of the range. Values
-    near the best points are often near 0, where estimates without an offset are shortest.
+    near the best points are often near 0, and there estimates without an offset are short.
     """
     low, high = range_of(loss)
     if offset is None:
@@ -133,7 +133,7 @@ class Exploration:
 
 
 class Directions:
-    """Unit direction of the current round, drawn in blocks; `advance` ends the round.
+    """Unit direction of the current round, from blocks of draws; `advance` ends the round.
 
     The size of a block changes speed, never values.
     """
@@ -192,7 +192,7 @@ class Noise:
 
     `printed` is a scale of the nodes' noise (a standard deviation if Gaussian), used at any privacy
     cost, which the ledger states. At delta > 0 trees are calibrated by their privacy loss
-    distribution; local noise meets epsilon at delta = 0 always.
+    distribution; local noise always meets epsilon at delta = 0.
     """
 
     law: NoiseId
@@ -215,7 +215,7 @@ class Noise:
         return self.law != "none" and self.epsilon < inf
 
     def multiplier(self, vectors: Statistic, leaves: int) -> float:
-        """Return a node's noise scale divided by the sensitivity, for a tree of so many leaves."""
+        """Return a node's noise scale / the sensitivity, for a tree with this number of leaves."""
         k = prod(vectors.shape)
         if not self.private:
             return 0.0
@@ -300,7 +300,7 @@ class FKM(Points):
 
         nu = R / (M sqrt T),   zeta = T^(-1/4) sqrt( R k M r / (3 (L r + M)) ), at most r/2
 
-    Expected regret is at most 2 T^(3/4) sqrt(3 R k M (L + M/r)) where the cap r/2 does not bind.
+    Expected regret is at most 2 T^(3/4) sqrt(3 R k M (L + M/r)) if zeta is below its cap r/2.
 
     Guarantee:
         None: exact data reaches later actions.
@@ -319,7 +319,7 @@ class FKM(Points):
     zeta: Positive | None = None
     """radius of exploration, below the domain's inner radius"""
     nu: Positive | None = None
-    """step size divided by the observed value"""
+    """step size, as a factor of the observed value times the direction"""
     feedback = "value"
 
     def fit(self) -> None:

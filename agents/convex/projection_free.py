@@ -95,7 +95,7 @@ class BatchPlan:
 
     @property
     def gap(self) -> float:
-        """Gap at which Frank-Wolfe stops, half the squared `distance`, times `tolerance`."""
+        """Gap at which Frank-Wolfe stops; it is `tolerance` x half the squared `distance`."""
         return self.tolerance * self.distance**2 / 2
 
     def regret_bound(self, *, adaptive: bool = False) -> float:
@@ -156,8 +156,8 @@ class ProjectionFree(Agent[ConvexSpec]):
 
     plays = ConvexSpec
     parameters: Literal["paper", "tuned", "halved"] = "paper"
-    """radius zeta and step size eta, as in the paper, with the least regret bound, or half the
-    paper's zeta and twice its eta"""
+    """radius zeta and step size eta; "paper" has the paper's values, "tuned" the least regret
+    bound, "halved" half the paper's zeta and twice its eta"""
     projection: Literal["auto", "exact", "frank-wolfe"] = "auto"
     """method of projections; "auto" is exact if the domain allows it, else Frank-Wolfe"""
     tolerance: Annotated[float, lambda name, x: inside(name, x, 1e-12, 1, ends=True)] = 1.0
@@ -166,7 +166,7 @@ class ProjectionFree(Agent[ConvexSpec]):
     stale: bool = True
     """True if a step is computed while the next batch is played; False waits for the step"""
     sign: Literal["corrected", "printed"] = "corrected"
-    """sign of a step; "printed", as in the paper, ASCENDS, and is only to show the erratum"""
+    """sign of a step; "printed", as in the paper, ASCENDS, and is there only to show the erratum"""
     batch: Count | None = None
     """rounds of a batch; if None, ceil(sqrt(T))"""
     zeta: Positive | None = None
@@ -338,7 +338,7 @@ class PrivateBandit(ProjectionFree):
         range of values), in one leaf and so in at most bit_length(m) nodes; `local` adds the noise
         to the value itself. With delta > 0 trees of laplace and k-norm noise are calibrated to
         (epsilon, delta) by their privacy loss distribution. The last two batches are never
-        released. The rest, projections and stopping included, is post-processing.
+        released. All other steps, projections and stopping included, are post-processing.
 
     **Expected regret** (certified; oblivious losses, y as above) is O(T^(3/4) sqrt(k) L D) plus
     O(T^(1/2) k W h^1.5 / epsilon), h nodes of a user; `plan(spec).regret_bound()` has constants.
@@ -347,16 +347,17 @@ class PrivateBandit(ProjectionFree):
     Differs from the paper:
         1. The printed last step ascends: the sign of shat is corrected (`sign`).
         2. "certified" noise has the exact count of nodes and the sensitivity of one value; "paper"
-           is literal (Lemmas 7 and 10), and the accountant certifies its epsilon beside the claim:
-           where the cap r/2 binds, the printed noise may be too small.
+           is literal (Lemmas 7 and 10), and the accountant certifies its true epsilon beside the
+           claim: if zeta is at its cap r/2, the printed noise may be too small.
         3. The domain is shrunk, so that no point outside is played; a variant without shrinking
            would need values outside the domain, so there is none.
         4. T need not be a square.
-        5. Precision D / sqrt(b) is a distance: Frank-Wolfe stops at a gap of 2 D'^2 / (b + 2).
+        5. D / sqrt(b) is read as a distance: Frank-Wolfe stops at a gap of 2 D'^2 / (b +
+           2).
         6. k-norm, local noise, tuned and halved parameters are additions. A smaller zeta shrinks
-           the domain less: for linear losses most of the regret comes from the shell that is left
-           out, T zeta L R / r.
-        7. `anytime` restarts cost no factor log T: epochs see disjoint users.
+           the domain less: for linear losses most of the regret, T zeta L R / r, comes from the
+           shell that is left out.
+        7. `anytime` restarts do not multiply the cost by log T, because epochs see disjoint users.
 
     >>> from dpbandit.specs.convex import ConvexSpec
     >>> from dpbandit.domains import Ball
@@ -398,7 +399,7 @@ class PrivateBandit(ProjectionFree):
 
 
 def printed_laplace(T: int, n: int, L: float, epsilon: float, delta: float = 0.0) -> float:
-    """Return the Laplace scale of Lemma 7, for n dimensions, Lipschitz constant L, log as ln.
+    """Return the Laplace scale of Lemma 7, log read as ln, for n dimensions and Lipschitz bound L.
 
     >>> round(printed_laplace(10_000, 5, 1.0, 1.0), 1)
     4605.2

@@ -43,7 +43,7 @@ class ValuePlan:
     curvature: float
     """curvature H of every surrogate"""
     leaves: int
-    """number of values that can reach a point, one less than rounds"""
+    """number of values that can reach a point, which is the number of rounds - 1"""
     estimates: OnePointEstimates
     loss: Loss
     noise: Noise
@@ -80,15 +80,15 @@ class ValueLeader(Points):
 
     Losses without curvature are regularised with H = (k M / (beta R)) sqrt(ln T / T), M the largest
     `|value|`, or its root mean square with local noise. R and r are the outer and inner radius of
-    the domain, L the Lipschitz constant and D the diameter. "noiseless" is
-    (k^2 M^2 ln T / (H L T q))^(1/3) with q = 2 + R/r, and sqrt(k M R sqrt(ln T / T) / (L q)) for
-    losses without curvature. The printed radii depend on the unit of length of the domain.
+    the domain, L the Lipschitz constant and D the diameter. The radius "noiseless" is (k^2 M^2 ln T
+    / (H L T q))^(1/3) with q = 2 + R/r, and sqrt(k M R sqrt(ln T / T) / (L q)) for losses without
+    curvature. The printed radii depend on the unit of length of the domain.
     """
 
     beta: Literal["oblivious", "adaptive", "tuned", "noiseless"] | Positive = "tuned"
     """rule for the radius of exploration, or a number below 0.999 x the domain's inner radius"""
     curvature: Positive | None = None
-    """curvature of surrogates; if None, that of the loss, or of the regulariser above"""
+    """curvature of surrogates; if None, the loss's curvature, or the regulariser's weight above"""
     offset: Offset | None = None
     """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     feedback = "value"
@@ -101,7 +101,7 @@ class ValueLeader(Points):
         return Noise(law="none")
 
     def printed_noise(self, plan: ValuePlan) -> Noise:
-        """Return the plan's noise, with the scale printed in the paper if `calibration` says so."""
+        """Return the plan's noise, with the paper's scale if `calibration` is "paper"."""
         return plan.noise
 
     def fit(self) -> None:
@@ -229,8 +229,8 @@ class BanditPFTAL(ValueLeader):
         K-norm scale W k h / (beta epsilon), Laplace scale sqrt(k) times that, Gaussian stddev W k
         sqrt(h) / (beta mu). Local noise is Laplace(W / epsilon) on the value itself.
 
-    **Expected regret** for losses fixed in advance, letters of `ValueLeader`, G = k M / beta, d_t =
-    `min(D, |B_{t-1}| / (H (t-1)))`, B_t the noise in v_t: at most::
+    **Expected regret** for losses fixed in advance, with the letters of `ValueLeader`, G = k M /
+    beta, B_t the noise in v_t and d_t = `min(D, |B_{t-1}| / (H (t-1)))`, is at most::
 
         T beta L (2 + R/r) + sum of E[ L d_t + (G + H d_t)^2 / (2 H t) ],
 
@@ -241,13 +241,12 @@ class BanditPFTAL(ValueLeader):
     Differs from the paper:
         Item 1 does not apply with calibration="paper".
 
-        1. The printed K-norm scale k M log2(T) / (beta epsilon) protects `|y| <= M` against 0;
-           replaced values move by W = 2 M if signed.
-        2. The paper states its regret against strongly adaptive adversaries; that is false, see
+        1. The printed K-norm scale k M log2(T) / (beta epsilon) is for replacing a value `|y| <= M`
+           by 0; if values have both signs, one moves by W = 2 M.
+        2. The paper states its bound against strongly adaptive adversaries, too; this is false, see
            above.
-        3. beta is capped at r/2, without which points would leave C, and has no unit of length as
-           printed.
-        4. A mean of leaders w_s, not of the points x_s played, enters step 4.
+        3. beta is capped at r/2, else points would leave C. The printed beta has no unit of length.
+        4. Step 4 has the mean of the leaders w_s, not of the played points x_s.
         5. `tuned`, Laplace, Gaussian and local noise, and regularisation are additions.
 
     >>> from dpbandit import certify

@@ -1,4 +1,4 @@
-"""Agents with window privacy, which protects recent users only, and one without privacy.
+"""Agents with window privacy, which protects recent users only, and an agent without privacy.
 
 `Expiring`, the base class of the two algorithms of Lou and Cheung, has sums on a window tree.
 """
@@ -32,7 +32,7 @@ def window_on(spec: ConvexSpec, window: int | None) -> int:
     """Return `window`, or the problem's retention period if it is None.
 
     Raises:
-        InputError: there is neither, or the window is shorter than the retention period.
+        InputError: both are None, or the window is shorter than the retention period.
     """
     found = spec.retention if window is None else window
     if found is None:
@@ -49,7 +49,7 @@ def window_on(spec: ConvexSpec, window: int | None) -> int:
 
 
 def least_along(towards: Floats, gradient: Floats, kappa: float) -> Floats:
-    """Return the best step in [0, 1], (R,), along `towards` on a quadratic of curvature `kappa`."""
+    """Return the step in [0, 1], (R,), along `towards` that minimises a quadratic objective."""
     square = kappa * np.vecdot(towards, towards)
     best = -np.vecdot(gradient, towards) / np.where(square > 0, square, 1.0)
     return np.clip(best, 0.0, 1.0)
@@ -88,7 +88,7 @@ class OnlineConditionalGradient(Gradients):
     """
 
     curvature: Positive | None = None
-    """strong convexity of losses; if None, that of the loss"""
+    """strong convexity of losses; if None, the loss's own"""
 
     def prepare(self) -> None:
         # Start without a quadratic part: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around
@@ -117,8 +117,8 @@ class Expiring(PrivateGradients):
     """Base class of agents with noisy gradient sums that protect a user for `window` rounds.
 
     `privacy.factors.Window` is the process, with W = `window` rounded up to 2^w. A gradient,
-    clipped to the Lipschitz constant L, is in at most w + 1 nodes, and moves by 2 L if a datum is
-    replaced. In k dimensions, with curvature H and diameter D::
+    clipped to the Lipschitz constant L, is in at most w + 1 nodes, and moves by at most 2 L if a
+    datum is replaced. In k dimensions, with curvature H and diameter D::
 
         calibration  noise        scale of a node
         certified    k-norm       2 L (w + 1) / epsilon, less with delta > 0
@@ -129,8 +129,8 @@ class Expiring(PrivateGradients):
 
     A window of T - 1 rounds or more never ends: then tree and ledger have no window. Printed
     scales are certified at their true cost: if H D < L the K-norm scale is too small, because a
-    gradient moves by 2 L, not by L + H D, the Lipschitz constant of a surrogate. `mode` None
-    follows the calibration: "lazy" trees for "certified", the paper's "exact" trees for "paper".
+    gradient moves by 2 L, not by L + H D, the Lipschitz constant of a surrogate. With `mode` None
+    "certified" has "lazy" trees, and "paper" the paper's "exact" trees.
     """
 
     window: Count | None = 256
@@ -141,7 +141,7 @@ class Expiring(PrivateGradients):
     """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
     paper prints, whatever epsilon it meets"""
     curvature: Positive | None = None
-    """curvature of surrogates; if None, by `leaders.curvature_of` (of the loss or a regulariser)"""
+    """curvature of surrogates; if None, by `leaders.curvature_of`, from loss or regulariser"""
 
     def check(self) -> None:
         super().check()
@@ -216,12 +216,12 @@ class WDPCOCOP(GradientLeader, Expiring):
         before round t + W. A window of T - 1 or more makes this `PFTAL`, bit for bit, with ordinary
         DP.
 
-    **Regret** for H-strongly convex losses, on every run, D the diameter of C: at most::
+    **Regret** for H-strongly convex losses is on every run, with D the diameter of C, at most::
 
         sum of  L min(D, |n_{t-1}| / (H (t-1))) + (L + min(H D, |n_{t-1}| / (t-1)))^2 / (2 H t),
 
-    n_0 = 0: of order ln T, where `PFTAL` has ln^2.5 T. For independent quadratics noise costs only
-    sum of E|n_t|^2 / (2 H t^2), bounded in T.
+    with n_0 = 0, which is of order ln T, where `PFTAL` has ln^2.5 T. For independent quadratics
+    noise costs only sum of E|n_t|^2 / (2 H t^2), bounded in T.
 
     Differs from the paper:
         Items 1 and 4 do not apply with calibration="paper", nor item 2 with rule="printed".
@@ -229,10 +229,10 @@ class WDPCOCOP(GradientLeader, Expiring):
         1. The printed scales have L + H D for the sensitivity 2 L of a gradient: K-norm noise
            ("Gamma") then costs 2 L / (L + H D) epsilon, more than epsilon if H D < L; the printed
            Gaussian noise is 8 to 25 times too large.
-        2. Line 3 prints the nearest point to sum(x_1..x_t) - v_t / H, without the 1/t.
+        2. Line 3 prints the nearest point to sum(x_1..x_t) - v_t / H, without a factor 1/t.
         3. The window holds at every prefix; at the horizon alone it would protect only the last
            users.
-        4. mode="lazy" adds less noise than the paper's "exact".
+        4. mode="lazy" adds less noise than "exact", the paper's.
         5. Gradients are clipped.
 
     >>> from dpbandit import certify
@@ -246,7 +246,7 @@ class WDPCOCOP(GradientLeader, Expiring):
     """
 
     rule: Literal["corrected", "printed"] = "corrected"
-    """formula of step 4, "corrected", or "printed" for line 3 of the paper"""
+    """formula of step 4; "printed" is the paper's line 3"""
 
     def first_leader(self) -> Leader:
         # Step 4
@@ -256,7 +256,7 @@ class WDPCOCOP(GradientLeader, Expiring):
 
 
 class PrintedLeader(Leader):
-    """Leader by line 3 of the paper as printed, with a sum of points in place of their mean."""
+    """Leader as in line 3 of the paper, which prints a sum of points in place of their mean."""
 
     def __init__(self, domain: Domain, replicas: int, curvature: float) -> None:
         super().__init__(domain, replicas, curvature=curvature, anchored=True)
@@ -278,18 +278,18 @@ class Printed:
     weight: float
     """weight of the first point among the anchors"""
     length: float
-    """radius of the oracle times the objective's curvature"""
+    """factor of the local oracle's radius, which is `length` / the objective's curvature"""
 
     def radius(self, moved: Floats, kappa: float, gap: Floats) -> Floats:
-        """Return the oracle's radius, (R,), for an objective of curvature `kappa`."""
+        """Return the local oracle's radius, (R,), for an objective of curvature `kappa`."""
         return np.full(len(gap), self.length / kappa)
 
 
 class Certified:
-    """Steps of `WDPCOCOL` with a certified radius that contains the leader, for C0 = 1.
+    """Steps of `WDPCOCOL` for C0 = 1, with a radius that is proved to contain the leader.
 
-    In the letters of that class H_t >= h_t on every run: a step by alpha = 1 / (2 rho^2) towards an
-    answer within rho r_t leaves (1 - 1/(4 rho^2)) H_t, and J_t - J_{t-1} is `(H/2) |x - x_t|^2`
+    In the letters of `WDPCOCOL`, H_t >= h_t on every run: a step by alpha = 1 / (2 rho^2) towards
+    an answer within rho r_t leaves (1 - 1/(4 rho^2)) H_t, and J_t - J_{t-1} is `(H/2) |x - x_t|^2`
     plus a linear function of slope `moved`, which adds at most moved sqrt(2 h_t / kappa_t).
     """
 
@@ -302,7 +302,7 @@ class Certified:
         """bound on the objective at the point minus its minimum, (R,)"""
 
     def radius(self, moved: Floats, kappa: float, gap: Floats) -> Floats:
-        """Return the radius, given the norm of the objective's new slope and the gap, all (R,)."""
+        """Return the radius, given the norm of the objective's new slope and its gap, all (R,)."""
         b = moved * sqrt(2 / kappa)
         bound = ((b + np.sqrt(b**2 + 4 * self._left * self.bound)) / 2) ** 2
         self.bound = np.minimum(bound, np.maximum(gap, 0.0))
@@ -332,24 +332,24 @@ class WDPCOCOL(Expiring):
         b_t = |v_t - v_{t-1} + H (x_t - a_t)| sqrt(2 / kappa_t),    v_0 = 0,  C0 = 1
         H_t = ((b_t + sqrt(b_t^2 + 4 (1 - 1/(4 rho^2)) H_{t-1})) / 2)^2,  or the Frank-Wolfe gap,
               max <gradient J_t(x_t), x_t - y>, if smaller
-        r_t = min(D, sqrt(2 H_t / kappa_t)),    alpha = 1 / (2 rho^2), rho the oracle's
+        r_t = min(D, sqrt(2 H_t / kappa_t)),    alpha = 1 / (2 rho^2), rho the oracle's factor
 
     Guarantee:
         WINDOW DP, not ordinary DP, as for `WDPCOCOP`; data enter only the sums v_t.
 
-    **Regret** for H-strongly convex losses: the bound of `WDPCOCOP`, plus C0 H D^2 / 2, plus
-    L sum of sqrt(2 H_t / kappa_t), the points' distance to the leaders, of order rho^2 L ln T / H
-    times a gradient's norm.
+    **Regret** for H-strongly convex losses is at most the bound of `WDPCOCOP`, plus C0 H D^2 / 2,
+    plus L sum of sqrt(2 H_t / kappa_t), the points' distance to the leaders, of order rho^2 L ln T
+    / H times a gradient's norm.
 
     Differs from the paper:
-        1. Line 7 prints sum(x) + C0 x_1 - v_t for the gradient: its sign is wrong and H (t + C0)
-           x_t is missing.
+        1. Line 7 prints sum(x) + C0 x_1 - v_t as the gradient: the sign is wrong, and the term H (t
+           + C0) x_t is missing.
         2. Radius and alpha are certified, see above, by our proof. parameters="paper" has rho = c
            sqrt N, alpha = 1 / (5 rho^2), C0 = (25 rho^2)^2 and, with C1 = 26 rho^2 (L + H D) (1 +
            C_W), r_t^2 = (2 C1 / (H (t + C0)))^2 + (2 (L + H D) / (H (t + C0)))^2, where the second
            square is missing in print: C0 = 62,500 on a simplex of 10, where points hardly move for
            as many rounds; calibration="paper" implies it.
-        3. Noise as in `WDPCOCOP`.
+        3. Noise differs as in `WDPCOCOP`.
         4. There is no local oracle for the paper's spectrahedra.
         5. step="line-search" minimises J_t between x_t and p: the proof allows it, but the points
            follow the noise.

@@ -42,9 +42,9 @@ from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import second_moment
 
 _REGRESSION_CLIP_SHARE = 0.2
-"""Default clip of regressions divided by their gradients' bound; most gradients are shorter."""
+"""Default clip of regressions divided by their bound on gradients; most gradients are shorter."""
 _MIN_DIFFERENCE = 1e-12
-"""Smallest clip of gradient differences (0 for linear losses), divided by the Lipschitz bound."""
+"""Smallest clip of gradient differences, which are 0 for linear losses, / the Lipschitz bound."""
 
 
 class LocalisedTOFW(Walk):
@@ -62,8 +62,8 @@ class LocalisedTOFW(Walk):
 
     Batches are long enough for a sum to exceed its noise. All parameters are public: functions of
     T, the loss and the domain, not of users. The defaults were chosen on simulated linear
-    regressions of 5 to 20 features, T = 1,000 to 10,000 and epsilon 1, the same for all of them; no
-    certificate covers such a choice.
+    regressions of 5 to 20 features, T = 1,000 to 10,000 and epsilon 1, the same defaults for all;
+    no certificate covers such a choice.
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one datum: each user is in one batch of one
@@ -160,8 +160,8 @@ def local_clip(loss: Regression, *, step: float, share: float) -> float:
     """Return the norm of a typical gradient during the steps, in a set `share` times the domain.
 
     For squared losses with best point theta and isotropic features (covariance s I), the mean
-    gradient after a step of size c towards a vertex v has norm `2 s c |v - theta|_2`, one user's
-    sqrt(N) times more in N dimensions. Gradients of other losses do not get shorter near theta.
+    gradient after a step of size c towards a vertex v has norm `2 s c |v - theta|_2`; one user's is
+    sqrt(N) times longer in N dimensions. Gradients of other losses do not get shorter near theta.
 
     >>> from dpbandit.domains import LpBall
     >>> round(local_clip(LinearRegression(LpBall(20, 1.5, 2.0)), step=0.4, share=1.0), 3)
@@ -175,10 +175,10 @@ def local_clip(loss: Regression, *, step: float, share: float) -> float:
 
 
 def _vertex_length(dim: int, order: float) -> float:
-    """Return the l_2 norm of the unit l_p ball's point that is furthest along a normal vector g.
+    """Return the l_2 norm of the unit l_p ball's point that is furthest along a Gaussian g.
 
-    Its coordinates are sign(g_j) |g_j|^(q-1) / |g|_q^(q-1), q = `order` dual to p. Means replace
-    sums, so that the result is too large by half at p = 1.2.
+    Its coordinates are sign(g_j) |g_j|^(q-1) / |g|_q^(q-1), q = `order` dual to p. Sums are
+    replaced by their means, so that the result is 1.5 times too large at p = 1.2.
     """
     if order == 1:
         return sqrt(dim)
@@ -211,8 +211,8 @@ class NoisySFW(Points):
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one datum, even if data depend on points.
         Given the points, a user's datum enters one term of one batch of b users. In d_0 the term is
-        a gradient, of norm at most the Lipschitz constant L, moving the sum by 2 L; later it is a
-        difference, of norm at most beta eta D (smoothness beta, diameter D) and 2 L. Terms are
+        a gradient of norm at most the Lipschitz constant L, and moves the sum by 2 L. Later it is a
+        difference of norm at most beta eta D (smoothness beta, diameter D) and 2 L. Terms are
         clipped to these norms (times `clip`), whatever the data. Batches are disjoint, so a user
         costs one of them (parallel composition), and Gaussian noise of stddev S / mu is exact GDP
         at sensitivity S. Norms are Euclidean, or N^(1/2 - 1/q) times l_q norms in N dimensions::
@@ -227,7 +227,7 @@ class NoisySFW(Points):
 
     Differs from the paper:
         1. Certified noise is Gaussian, with exact constants and clips.
-        2. The norm index is as in `DPTOFW`; `norm_index`, `radius` and `direction` = "printed"
+        2. The norm index is as in `DPTOFW`. `norm_index`, `radius` and `direction` = "printed"
            restore the authors' comparison; for noise sizes below 1 the printed radius is LARGER.
         3. Batches have at least one user, and eta is at most 1.
 
@@ -323,7 +323,7 @@ class NoisySFW(Points):
             self.open()
 
     def bounds(self, order: float) -> tuple[float, float]:
-        """Return the clips of a gradient and of a difference of gradients, in the l_order norm."""
+        """Return the clips of a gradient and of a difference of gradients, as l_order norms."""
         loss, bounds = self.loss, bounds_of(self.loss)
         regression = isinstance(loss, Regression)
         long, change = bounds.lipschitz, bounds.smoothness * bounds.diameter
@@ -345,7 +345,7 @@ class NoisySFW(Points):
         ]
 
     def printed_batches(self) -> "list[Batch]":
-        """Return batches with the printed noise of the given constants, certified with true ones.
+        """Return batches with the printed noise for given constants, certified by the true ones.
 
         noise      of the first batch's mean                    of later means
         size       4 sqrt(2 kappa ln(1/delta)) L / (T epsilon)  .. beta D eta / (sqrt(T) epsilon)
@@ -373,7 +373,7 @@ class Batch(NamedTuple):
     """Public parameters of one batch; `law` is the noise of its sum.
 
     The first batch sums gradients at one point. Every other batch sums differences of gradients at
-    two points that are one step apart, at most the step size times the diameter.
+    two points that are one step apart, a distance of at most the step size times the diameter.
     """
 
     users: int
@@ -384,7 +384,7 @@ class Batch(NamedTuple):
 
 
 def sizes(horizon: int) -> tuple[int, int, int]:
-    """Return the users of the first batch and of each later one, and the number of later ones.
+    """Return the users of the first batch and of each later batch, and the number of later batches.
 
     >>> sizes(10_000), sizes(24), sizes(1)
     ((5000, 50, 99), (12, 2, 3), (1, 1, 0))

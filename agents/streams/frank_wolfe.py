@@ -1,7 +1,7 @@
 """Online Frank-Wolfe on a stream, with one step per round; every point is released.
 
-An agent learns only from the releases of a mechanism, noisy gradient sums or chosen vertices;
-without noise all agents coincide.
+An agent learns only from the releases of a mechanism, which are noisy gradient sums or chosen
+vertices; without noise all agents coincide.
 """
 
 from math import inf
@@ -46,33 +46,33 @@ from dpbandit.privacy.vertices import (
 Clip: TypeAlias = Literal["gradient", "residual", "lipschitz"]
 Calibration: TypeAlias = Literal["certified", "paper"]
 STEP = 0.4
-"""Default step size; 1 suits best points on the boundary, less suits those near the centre."""
+"""Default step size; 1 suits a best point on the boundary, less suits one near the centre."""
 _ANSWER_SHARE = 0.2
-"""Typical size of answers divided by their bound; a low clip biases less than noise costs."""
+"""Typical size of labels divided by their bound; the bias of a low clip costs less than noise."""
 _MAX_PAPER_EPSILON = 5.0
 """Largest epsilon for which the composition behind DP-POFW's printed noise meets its claim."""
 
 
 class Bounds(NamedTuple):
-    """Lipschitz constant, smoothness and diameter, gradients in one norm, points in its dual."""
+    """Lipschitz constant, smoothness and diameter; gradients in one norm, points in its dual."""
 
     lipschitz: float
     smoothness: float
     diameter: float
 
     def of_gradient(self, step: float) -> float:
-        """Return a bound on recursive gradients, if move i is at most `step` x `diameter` / i."""
+        """Return a bound on recursive gradients if step i is at most `step` x `diameter` / i."""
         return self.lipschitz + step * self.smoothness * self.diameter
 
     def overridden(self, *others: float | None) -> "Bounds":
-        """Return the bounds, replaced in order by those of `others` that are not None."""
+        """Return the three bounds, each replaced by its entry of `others` if this is not None."""
         return self._replace(
             **{k: v for k, v in zip(self._fields, others, strict=False) if v is not None}
         )
 
 
 def bounds_of(loss: Loss) -> Bounds:
-    """Return the bounds of a loss, in l_p and l_q for regressions on an l_p ball, else in l_2."""
+    """Return a loss's bounds, in l_p and its dual for regressions on an l_p ball, else in l_2."""
     if isinstance(loss, Regression):
         return Bounds(loss.dual_lipschitz, loss.dual_smoothness, 2 * loss.domain.radius)
     return Bounds(loss.lipschitz, loss.smoothness, loss.domain.diameter)
@@ -98,14 +98,14 @@ def cross_polytope(domain: Domain) -> float | None:
 
 
 def corner(dim: int, radius: float, vertices: Ints) -> Floats:
-    """Return points (R, dim) of vertices (R,); j < dim is +radius e_j, dim + j is -radius e_j."""
+    """Return points (R, dim) for vertices (R,); j < dim is +radius e_j, dim + j is -radius e_j."""
     points = np.zeros((len(vertices), dim))
     points[rows(len(vertices)), vertices % dim] = np.where(vertices < dim, radius, -radius)
     return points
 
 
 def usual_clip(loss: Loss, clip: Clip) -> float:
-    """Return the default clip, a typical slope at the centre times the norm of dense features.
+    """Return the default clip, which is a typical slope at the centre x the norm of dense features.
 
     It depends on public numbers alone. Steps follow the direction of a sum, so that clipping all
     gradients to one length changes only their weights. Squared losses have slopes in proportion to
@@ -134,7 +134,7 @@ class Walk(Points):
         self.set_out()
 
     def set_out(self) -> None:
-        """Restart the count of steps at the current point, which is then also the previous one."""
+        """Restart the count of steps at the current point, which becomes the previous one, too."""
         self.previous, self.moves = self.point, 0
 
     def move(self, vertex: Floats) -> None:
@@ -152,7 +152,7 @@ class FrankWolfe(Walk):
     """
 
     step: Share | None = None
-    """step size in (0, 1], small if the best point is inside; if None, 0.4, or 1 for "paper" """
+    """step size in (0, 1], small if the best point is inside; if None, 1 for "paper", else 0.4"""
     clip_bound: Positive | None = None
     """bound to which `clip` clips; if None, `usual_clip`, or no clip without privacy"""
     mechanism = cast(Mechanism, None)
@@ -254,7 +254,7 @@ class DPTOFW(FrankWolfe):
         Gaussian tree is zCDP (`GeneralisedGaussianSpend`), with bit_length(T-1) nodes for a datum.
         g_T reaches no point.
 
-    Settings left None follow the calibration; L, beta and D are the constants in `Bounds`::
+    Settings of None follow the calibration; L, beta and D are the constants in `Bounds`::
 
         field        "paper", as printed                     "certified"
         noise        generalised-gaussian                    gaussian
@@ -274,17 +274,19 @@ class DPTOFW(FrankWolfe):
         2. The tree is composed exactly, with six times less noise at T = 10^4, or replaced by
            correlated Gaussian noise, 2.5 times less again (in the mean square of a prefix).
         3. Steps have a factor c.
-        4. In both calibrations d_0 = 0 in the recursion of step 3; with the printed d_1 =
-           grad f(theta_1; z_1) the first datum weighs twice, and moves 4 L.
-        5. The norm index is r = min(q, max(2, ln d)), or of least smoothness if certified, for
-           gradients in l_q and d features; printed is min(q - 1, ln d - 1), the norm's smoothness.
-        6. The radius's law is Gamma(d/2, 2 sigma_+^2), printed as Gamma(d/2, 2 sigma_+).
-        7. Directions follow the cone measure. `norm_index`, `radius` and `direction` = "printed"
-           restore 5, 6 and 7 one by one, each certified at its true cost; `lipschitz`,
-           `smoothness` and `diameter` replace the true L, beta and D in the paper's size and clip.
+        4. In both calibrations d_0 = 0 in the recursion of step 3; with the printed d_1 = grad
+           f(theta_1; z_1) the first datum would count twice, and move a sum by 4 L.
+        5. For gradients in l_q and d features the norm index is min(q, max(2, ln d)) or, if
+           certified, the index of least smoothness. The paper prints min(q - 1, ln d - 1), the
+           norm's smoothness.
+        6. The noise's radius has law Gamma(d/2, 2 sigma_+^2), printed as Gamma(d/2, 2 sigma_+).
+        7. Its directions follow the cone measure. `norm_index`, `radius` and `direction` =
+           "printed" undo items 5, 6 and 7, each certified at its true cost;
+           `lipschitz`, `smoothness` and `diameter` replace the true L, beta and D in the paper's
+           size and clip.
         8. Claims beyond the proof (epsilon / (ceil(log2 T) + 1) > 3) are refused, unless
-           `beyond_validity`. The authors' public programs have the printed 7, L = 4, beta = 1 and
-           D = 4, and do not clip.
+           `beyond_validity`. The authors' public programs have printed directions, L = 4, beta = 1
+           and D = 4, and do not clip.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import StreamSpec
@@ -343,7 +345,8 @@ class DPTOFW(FrankWolfe):
 
     @property
     def means(self) -> tuple[bool, str, Clip]:
-        """Flag for generalised Gaussian noise, `prefix_sums` and `clip`, with defaults for None."""
+        """Flag of generalised Gaussian noise, `prefix_sums` and `clip`, by default the
+        calibration's."""
         paper = self.calibration == "paper"
         shaped = paper if self.noise is None else self.noise == "generalised-gaussian"
         usual: Clip = "lipschitz" if paper else "residual" if shaped else "gradient"
@@ -414,11 +417,11 @@ class DPPOFW(FrankWolfe):
     Guarantee:
         (epsilon, delta)-DP of all points under continual observation for replacing one datum, even
         if later data depend on the points, with the epsilon of the certificate: given the points,
-        only the user's g_i differs, which moves a score's range by at most D S / (t+1) in step t;
-        Laplace noise makes step t epsilon_t-DP, Gumbel noise gives it bounded range epsilon_t
+        only the user's g_i differs, which moves the range of scores by at most D S / (t+1) in step
+        t; Laplace noise makes step t epsilon_t-DP, Gumbel noise gives it bounded range epsilon_t
         (`NoisyVertex`). Step T reaches no point and is not taken.
 
-    Settings left None follow the calibration; n = T - 1, e = epsilon, L and beta as in `Bounds`::
+    Settings of None follow the calibration; n = T - 1, e = epsilon, L and beta as in `Bounds`::
 
         field       "paper", as printed                              "certified"
         noise       laplace                                          gumbel
@@ -437,8 +440,8 @@ class DPPOFW(FrankWolfe):
         2. Residuals are clipped.
         3. Steps have a factor c.
         4. In both calibrations d_0 = 0 in the recursion, see `DPTOFW`.
-        5. There are T - 1 steps; "paper" refuses a single step, whose noise would be 0 (ln 1), and
-           epsilon > 5 unless `beyond_validity`.
+        5. There are T - 1 steps; "paper" refuses a single step, whose noise would be ln 1 = 0, and
+           refuses epsilon > 5 unless `beyond_validity`.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import StreamSpec
@@ -482,7 +485,7 @@ class DPPOFW(FrankWolfe):
 
     @property
     def means(self) -> tuple[SelectionNoise, Profile, Clip]:
-        """Settings `noise`, `profile` and `clip`, with defaults by calibration in place of None."""
+        """Settings `noise`, `profile` and `clip`, by default those of the calibration."""
         paper = self.calibration == "paper"
         return (
             self.noise or ("laplace" if paper else "gumbel"),

@@ -1,4 +1,4 @@
-"""Private gradient descent in one pass over blocks of users, and exact minimisers.
+"""Private gradient descent in one pass over blocks of users; exact minimisation without privacy.
 
 Iterates are not released: they stay with the data in a `Block`, a mechanism whose only release is a
 noisy point. Blocks have disjoint users, and each begins at the point of the last one.
@@ -31,9 +31,9 @@ class Block(Mechanism):
     user's contribution to the first step: the gradient at the released start, in coordinates of the
     domain's hull, of her datum moved into the loss's public set. At every point of the domain
     this gradient is at most the Lipschitz constant L in l_2: `sensitivity` is 2 L. A subclass
-    proves how it reaches the release (a step is `eta` times the gradient, later steps do not
-    stretch it). The proof replaces a clip: a clipped gradient need not be the gradient of a convex
-    function, on which such proofs rest.
+    proves how far this change moves the release (a step is `eta` times the gradient, and later
+    steps do not stretch it). The proof replaces a clip: a clipped gradient need not be the gradient
+    of a convex function, on which such proofs rest.
     """
 
     # "a clipped gradient need not be the gradient of a convex function, on which such proofs rest"
@@ -110,7 +110,7 @@ class Blocks(Points):
 
 
 def block_lengths(horizon: int, refit: Refit, first: int) -> tuple[int, ...]:
-    """Return the users of each block, all in one, or `first`, 2 x `first`, .. if doubling.
+    """Return the users of each block, all for "once", `first`, 2 x `first`, .. for "doubling".
 
     >>> block_lengths(100, "once", 10), block_lengths(100, "doubling", 10)
     ((100,), (10, 20, 40))
@@ -155,16 +155,16 @@ class PhasedSGD(Contracting):
         points w are the same; her step moves them apart by `eta_i |g - g'| <= 2 L eta_i`, as both
         are gradients of admissible data at one point of C. Later steps do not expand distances: for
         convex f with beta-Lipschitz gradients, w -> w - eta grad f(w; z) is no expansion for eta <=
-        2 / beta, nor is a projection. So every w, and their mean, moves by at most S_i. A user is
-        in one phase (parallel composition), and later phases start at releases. Moving the noisy
-        mean into C is post-processing. A linear loss in one dimension attains S_i.
+        2 / beta, and neither is a projection. So every w, and their mean, moves by at most S_i. A
+        user is in one phase (parallel composition), and later phases start at releases. Moving the
+        noisy mean into C is post-processing. A linear loss in one dimension attains S_i.
 
     It needs losses with smoothness beta < infinity and a domain (radius R, dimension k) with an
     exact projection. L is the Lipschitz constant.
 
     Differs from the paper:
         1. Noise is Gaussian with exact constants.
-        2. The mean is over the points after each step, and is released projected.
+        2. The mean is over the points after each step, and its release is projected.
         3. eta has the mu of GDP in place of the paper's measure of privacy.
         4. The point of every phase is released, while data arrive.
 
@@ -240,8 +240,8 @@ class SnowballSGD(Contracting):
 
             mu = max over t of  2 L / (b_t sigma sqrt(m - t + 1)) <= 2 L / (c sigma),
 
-        which determines sigma. Privacy amplification by iteration (Feldman, Mironov, Talwar and
-        Thakurta, FOCS 2018), here with exact constants. Proof for a user of step t; phi_i are steps
+        which determines sigma. This is privacy amplification by iteration (Feldman, Mironov, Talwar
+        and Thakurta, FOCS 2018) with exact constants. Proof for a user of step t; phi_i are steps
         before noise, s = `2 L eta / b_t >= |phi_t - phi'_t|` at any point, m' = m - t + 1. Run the
         steps phi' of the neighbouring data on the noise Z_i of the first run with a drift v_i:
         W_(t-1) = w_(t-1), and for i >= t::
@@ -259,8 +259,8 @@ class SnowballSGD(Contracting):
     It needs smooth losses (beta < infinity) and a domain with an exact projection.
 
     Differs from the paper:
-        1. Constants are from GDP, not Renyi divergences; c is from the number of users, not from
-           sigma = L / sqrt(d).
+        1. Constants follow from GDP, not from Renyi divergences; c follows from the number of
+           users, not from sigma = L / sqrt(d).
         2. Blocks have growing length, so that points are released during the run.
 
     >>> from dpbandit import certify
@@ -347,8 +347,8 @@ class LeastSquares(Points):
           2. store the datum, for squared losses as sums of a few matrices
           3. at t = 1, and whenever t has grown by the factor `growth`: theta = the minimiser over C
 
-    It is the reference of every comparison on a stream, as no estimator has less excess risk, up to
-    constants. It plays any loss, not only squares.
+    It is the reference of every comparison on a stream: no estimator has less excess risk, up to
+    constants. It plays any loss, not only squared losses.
 
     Guarantee:
         None: exact data reaches later actions.

@@ -29,8 +29,8 @@ class Sampled(Block):
     in coordinates of the affine hull. The mean of the iterates after each step is released.
 
     Guarantee:
-        Given the iterates, g moves by at most 2 L / b where the user was drawn, L the Lipschitz
-        constant: `SampledGaussianSpend(2 L / (b sigma), b / n, m)` covers all iterates at once,
+        Given the iterates, g moves by at most 2 L / b where the user was drawn, for Lipschitz
+        constant L. `SampledGaussianSpend(2 L / (b sigma), b / n, m)` covers all iterates at once,
         even if they are released.
     """
 
@@ -122,7 +122,7 @@ class NoisySGD(Blocks):
 
     Differs from the paper:
         1. Composition is exact.
-        2. Number of steps and step size differ, if certified.
+        2. If certified, the number of steps and the step size differ.
         3. Users are cut into blocks, each with a release.
 
     >>> from dpbandit import certify
@@ -138,7 +138,7 @@ class NoisySGD(Blocks):
     """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
     paper prints, whatever epsilon it meets"""
     steps: Steps | Literal["auto", "paper"] | None = None
-    """steps of a block; "auto" is min(10 n, n^2) for n users, "paper" n^2; None, by calibration"""
+    """steps of a block of n users; "auto" is min(10 n, n^2), "paper" n^2, None by `calibration`"""
     scale: Positive = 1.0
     """factor of the step size"""
     beyond_validity: bool = False
@@ -161,7 +161,7 @@ class NoisySGD(Blocks):
         return tuple(made)
 
     def numbers(self, users: int) -> tuple[int, float, float]:
-        """Return number of steps, noise per coordinate and step size of a block of `users`."""
+        """Return the number of steps, noise per coordinate and step size of a block of `users`."""
         loss, paper, private = self.loss, self.calibration == "paper", self.epsilon < inf
         L, k, R = loss.lipschitz, loss.domain.affine_dim, loss.domain.outer_radius
         m: Any = self.steps or ("paper" if paper else "auto")
@@ -205,14 +205,14 @@ class LocalMD(Blocks):
 
     Regressions on l_p balls with 1 < p <= 2 have the ball's p, with d features, gradients in
     l_q, Lipschitz constant L, diameter D; p = 1 becomes 1 + 1/ln d; all other losses have p = 2.
-    Phases with b > n_i are left out: the last few, and all of them if epsilon is small.
+    Phases with b > n_i are left out; these are the last few, or if epsilon is small all phases.
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one datum. Given x_{s-1}, the mean of a
         batch with the user moves by 2 L_2 / b, L_2 the Euclidean Lipschitz constant of admissible
         data on C, and sampling hides whether the batch has her; m steps compose exactly, for all
-        iterates at once. A user is in one phase (parallel composition): each may cost all of
-        epsilon. The proof needs only that points stay in C, not the geometry of step 2.
+        iterates at once. A user is in one phase (parallel composition), so each phase may cost all
+        of epsilon. The proof needs only that points stay in C, not the geometry of step 2.
 
     Differs from the paper:
         1. Composition is exact, with all of epsilon for each phase, if certified.
@@ -269,7 +269,7 @@ class LocalMD(Blocks):
 
 
 class Geometry(NamedTuple):
-    """Norm, Lipschitz constant and diameter of mirror descent, with points in l_p."""
+    """Index p of the points' norm, Lipschitz constant and diameter, for mirror descent."""
 
     p: float
     lipschitz: float
