@@ -250,5 +250,4 @@ class RunningTides:
 
 
 Arrivals: TypeAlias = Literal["exactly", "robin", "poisson", "loyal"]
-"""Law of people's visits, which is "exactly" (each comes as often as allowed), "robin" (in turn),
-"poisson" (at random) or "loyal" (less often after low rewards)"""
+"""Name of a law by which people come back; `dpbandit.envs.arrivals` describes the four laws"""

@@ -165,7 +165,7 @@ Chord: TypeAlias = Callable[[Floats, Floats], tuple[Floats, Floats]]
 intervals of t for which x + t u is in the domain."""
 
 _MIN_SLOPE = 1e-12
-"""Slope below which an inequality does not cut a line: smaller ones are rounding errors."""
+"""Slope below which an inequality does not cut a line; smaller slopes are rounding errors."""
 
 
 class Walk:
@@ -189,7 +189,7 @@ class Walk:
 
 
 def between(room: Floats, slopes: Floats) -> tuple[Floats, Floats]:
-    """Return the ends (R,), (R,) of the t with `t slopes <= room` for slopes and room (R, M)."""
+    """Return the ends (R,), (R,) of the interval of t where `t slopes <= room`, arrays (R, M)."""
     room = np.maximum(room, 0.0)
     times = room / np.where(np.abs(slopes) > _MIN_SLOPE, slopes, 1.0)
     low = np.where(slopes < -_MIN_SLOPE, times, -np.inf).max(axis=-1)

@@ -16,7 +16,7 @@ Arcs: TypeAlias = Sequence[tuple[int, int]]
 
 
 def numbered(edges: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
-    """Number the nodes so that all edges go upwards; raise `InputError` if there is a cycle."""
+    """Number nodes so that edges go to higher numbers; raise `InputError` if there is a cycle."""
     waiting = dict.fromkeys(node for edge in edges for node in edge)
     number: dict[Hashable, int] = {}
     while waiting:

@@ -54,9 +54,8 @@ def onto_capped_simplex(q: Floats, total: int) -> Floats:
 def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) -> Bools:
     """Return True for rows of q surely farther than `tolerance` from the domain C, (R, N) -> (R,).
 
-    Frank-Wolfe steps move a point x of C towards q. A hyperplane orthogonal to q - x proves the
-    distance if all of C is more than `tolerance` behind q in the direction of q - x. False means
-    that no such hyperplane was found within `budget` steps.
+    Frank-Wolfe steps move a point x of C towards q until all of C is more than `tolerance` behind q
+    in the direction q - x. False means that this did not happen within `budget` steps.
     """
     q = finite(q)
     x = np.broadcast_to(domain.centre, q.shape)
@@ -76,8 +75,7 @@ def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) ->
 class Product(Domain):
     """Product C_1 x ... x C_m: a point is the concatenation of one point of each part.
 
-    Squares of diameter and outer radius are sums over the parts; the inner radius is the smallest
-    of the parts.
+    Squares of diameter and outer radius are sums over the parts; the inner radius is the minimum.
 
     >>> from dpbandit.domains.balls import Ball
     >>> from dpbandit.domains.balls import Box

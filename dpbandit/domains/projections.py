@@ -2,8 +2,8 @@
 
 Projection: the nearest point of a domain or of a shrunken copy of it, exact or by Frank-Wolfe.
 
-The shrunken copy is C' = c0 + (1 - shrink) (C - c0), with c0 the centre of C. Points of the affine
-hull within shrink times the inner radius of C' lie in C, which leaves room for exploration.
+The shrunken copy is C' = c0 + (1 - shrink) (C - c0), c0 the centre of C. With r0 the inner radius,
+points of the affine hull within shrink r0 of C' lie in C, which leaves room for exploration.
 
 Local linear oracle: the point with the least <g, p> near x, for steps that need no projection.
 
@@ -62,9 +62,8 @@ def nearest(
 ) -> Nearest:
     """Return the point of the shrunken domain C' nearest to q, exact or by pairwise Frank-Wolfe.
 
-    `tolerance` bounds the gap; the default 1e-6 D^2, with D the diameter, means an error of at most
-    0.0015 D. With a small `budget` of oracle calls the gap may stay larger. The search begins at
-    `start` (R, N) in C'.
+    `tolerance` bounds the gap; the default 1e-6 D^2, D the diameter, means an error <= 0.0015 D. If
+    the `budget` of oracle calls is small, the gap may be larger. `start` (R, N) is in C'.
 
     >>> from dpbandit.domains.balls import Ball
     >>> nearest(Ball(2), np.array([[3.0, 4.0]]), np.zeros((1, 2)), shrink=0.5).point
@@ -139,9 +138,9 @@ def pairwise_frank_wolfe(
     """Minimise like `frank_wolfe`, by pairwise steps: tens of calls give a small gap on a polytope.
 
     Lacoste-Julien & Jaggi, "On the global linear convergence of Frank-Wolfe optimization variants",
-    NeurIPS 2015. x is a mixture of atoms of C'; weight moves, with line search, from the atom with
-    the largest <x - q, atom> to the corner s of step 1, at most all of it. Plain steps need about
-    D^2 / gap calls if x* is on a face, as projections mostly are.
+    NeurIPS 2015. x is a mixture of atoms, points of C'; line search moves weight, at most all of
+    it, from the atom with the largest <x - q, atom> to s of `frank_wolfe`'s step 1. Plain steps
+    need about D^2 / gap calls, D the diameter, if the solution is on a face, as most are.
 
     The first atom is the corner where `frank_wolfe` would go from `start`, not `start` itself: from
     inside a face the pairwise steps are slow. A table of 2 N + 2 atoms is usually enough on a

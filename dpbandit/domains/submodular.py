@@ -147,7 +147,7 @@ SetFunction: TypeAlias = Callable[[frozenset[int]], float]
 
 @lru_cache(maxsize=2**16)
 def value(function: SetFunction, mask: int) -> float:
-    """Return the set function F at one set, cached.
+    """Return F of one set, a number whose bits are its items; values are cached.
 
     >>> value(len, 0b1011)
     3.0
@@ -160,7 +160,7 @@ def value(function: SetFunction, mask: int) -> float:
 
 
 def values(function: SetFunction, masks: Ints) -> Floats:
-    """Return the set function F at each set of `masks`, of the same shape."""
+    """Return F of each set in `masks`, numbers whose bits are the sets' items, in their shape."""
     flat = [value(function, mask) for mask in masks.ravel().tolist()]
     return np.array(flat).reshape(masks.shape)
 
@@ -192,7 +192,7 @@ def shapley(table: Floats, dim: int) -> Floats:
 
 
 def farthest_order(table: Floats, centre: Floats) -> float:
-    """Return the largest distance from `centre` of a corner, the items' gains of F in an order.
+    """Return the largest distance from `centre` to a corner, the gains of F along an order.
 
     Largest square: best[S + i] = max over i of best[S] + (F(S + i) - F(S) - centre_i)^2.
     """
@@ -210,7 +210,7 @@ def farthest_order(table: Floats, centre: Floats) -> float:
 
 MAX_LISTED_ITEMS = 12
 """Largest number N of items whose 2^N subsets are all listed."""
-_RELATIVE_TOLERANCE = 1e-9  # of inequalities, in units of the largest value
+_RELATIVE_TOLERANCE = 1e-9  # tolerance of inequalities, as a share of the largest value
 
 
 @dataclass(frozen=True)

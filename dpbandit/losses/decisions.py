@@ -33,7 +33,7 @@ from dpbandit.losses.loss import (
 class Linear(Loss):
     """Linear loss f(x; a) = <a, x - centre>, `|a|_2 <= 1`; `|f|` is at most the outer radius.
 
-    The best fixed point is one call of the linear oracle.
+    The best fixed point takes one call of the linear oracle.
     """
 
     domain: Domain
@@ -71,8 +71,8 @@ class Linear(Loss):
 class Experts(Loss):
     """Expected cost f(x; c) = <c, x> of a mixture x of N experts with costs c in [0, 1]^N.
 
-    On the simplex the projected gradient is at most sqrt(N) / 2 (attained by half ones, half zeros
-    if N is even); values lie in [0, 1].
+    On the simplex the projected gradient is at most sqrt(N) / 2 (attained, for even N, by costs of
+    which half are 0 and half 1); values lie in [0, 1].
     """
 
     domain: Domain
@@ -131,11 +131,10 @@ class _SupportFunction:
 class Quadratic(Loss):
     """Squared distance f(x; c) = `1/2 |x - c|^2` from a point c of the domain; curvature 1.
 
-    Values lie in [0, D^2 / 2], gradients are at most D, the diameter. If the domain has no
-    projection, c is only clipped to the distance R from the centre, the outer radius, and 2 R
-    replaces D. If c is within `reach` < R of the centre, gradients are at most R + reach. The best
-    fixed point is the projection of the mean of the c (by Frank-Wolfe to 1e-6 a round if the domain
-    has no projection).
+    Values lie in [0, D^2 / 2], gradients are at most D, the diameter. Without a projection, c is
+    only clipped to the distance R from the centre, the outer radius, and 2 R replaces D. If c is
+    within `reach` < R of the centre, gradients are at most R + reach. The best fixed point is the
+    projection of the mean c; without a projection, Frank-Wolfe finds it to 1e-6 a round.
     """
 
     domain: Domain
@@ -248,13 +247,12 @@ class TiltedQuadratic(Loss):
 
 @dataclass(frozen=True)
 class OffsetQuadratic(Loss):
-    """Loss f(x; s) = `slope y_1 + H/2 |y|^2 - offset s`, y = x - centre, with s in [-1, 1].
+    """Loss f(x; s) = `slope y_1 + curvature/2 |y|^2 - offset s`, y = x - centre, s in [-1, 1].
 
     The offset changes no minimiser and no regret, but it misleads one-point bandit methods: if s is
     the sign of this round's exploration direction, they ascend. (Smith and Thakurta's claim for
     strongly adaptive adversaries fails on this loss, in one dimension with offset = 3 beta slope
-    for exploration of size beta.) H is `curvature`, and gradients are at most slope + H R, with R
-    the outer radius.
+    for exploration of size beta.) Gradients are at most slope + `curvature` R, R the outer radius.
     """
 
     domain: Domain

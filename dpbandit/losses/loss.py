@@ -105,15 +105,14 @@ _MIN_SHARE = 1e-12
 def minimise_quadratic(
     domain: Domain, G: Floats, c: Floats, start: Floats, tolerance: Floats, steps: int = _MAX_STEPS
 ) -> tuple[Floats, Floats]:
-    """Minimise until the gap is at most `tolerance` (R,), in at most `steps`; return x and the gap.
+    """Minimise <y, G y> / 2 - <c, y>, y = x - centre, to a gap `tolerance` (R,); return x and gap.
 
     1. Begin at `start` (R, N), a point of the domain, or at the unconstrained minimiser, whichever
        is better. The latter is projected; without a projection it is used if it is in the domain.
     2. With a projection: Nesterov's accelerated gradient with restarts (O'Donoghue and Candes,
        2015). Without: pairwise Frank-Wolfe (Lacoste-Julien and Jaggi, 2015), which converges
-       linearly on polytopes and slower on other sets; then, where the matrix G is so
-       ill-conditioned that the gap is still larger, Wolfe's corrective steps (1976), which are
-       slower but robust to conditioning.
+       linearly on polytopes and slower on other sets; if after `steps` the gap is larger, Wolfe's
+       corrective steps (1976), which are slower but robust to an ill-conditioned G.
     """
     values, vectors = np.linalg.eigh(_on_subspace(domain, G))
     large = values > _MIN_SHARE * values[:, -1:]
@@ -282,8 +281,8 @@ _BLOCK_SIZE = 256
 class QuadraticSum:
     """Comparator of losses 1/2 <y, G y> - <c, y> + s, y = x - centre, summed over rounds.
 
-    If the sum G is a multiple of I and the domain has a projection, that of centre + c / G is the
-    exact minimiser. Else it is found numerically, starting at the last one, to a certified gap of
+    If the sum G is a multiple of I, the projection of centre + c / G, where the domain has one, is
+    exact. Else the minimiser is found numerically, from the last one on, to a certified gap of
     1e-6 a round. The time of a call of `best` does not depend on the number of rounds: about 1 ms,
     or 10 ms without a projection. `gap` (R,) is the certified gap of the last call.
     """
@@ -396,9 +395,8 @@ class DataSum:
       2. else a Newton step: f_mu's quadratic model over the domain, and a line search.
 
     A call reads all data some 10 times: with R = 8, N = 5 and 10,000 rounds it takes 0.05 s
-    (absolute losses 0.15 s, and up to 0.6 s for fewer than 100 rounds, whose best point is where
-    many kinks meet). Memory is 8 R T (N + 1) bytes, twice that while the table grows. `gap` (R,) is
-    the last certified gap in the unit of `value`; a larger gap than aimed for raises a warning.
+    (absolute losses up to 0.6 s). Memory is 8 R T (N + 1) bytes, twice that while it grows. `gap`
+    (R,) is the last certified gap, in units of `value`; a gap above the goal raises a warning.
     """
 
     def __init__(self, loss: SmoothedLoss, replicas: int, shape: tuple[int, ...]) -> None:

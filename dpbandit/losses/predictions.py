@@ -93,11 +93,7 @@ class Prediction(Loss):
         """Return a subgradient of the loss with respect to the prediction u, for the label b."""
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return a smooth upper bound on the loss phi at u, with its derivatives.
-
-        The four arrays are the bound, phi(u) minus the affine lower bound of phi that has the same
-        slope, the bound's slope and its curvature; the larger mu, the smoother the bound.
-        """
+        """Return a smooth bound on the loss, its slack (see `Smoothed`), slope and curvature."""
         raise NotImplementedError
 
 

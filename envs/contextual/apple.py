@@ -24,8 +24,7 @@ _RANGES = {
     "age": (18, 90),
     "male": (0, 1),
 }
-"""Public bounds of a family's features; the regular price's are the experiment's lowest and highest
-price, the others round numbers"""
+"""Public bounds of a family's features; the regular price's are the experiment's, others rounded"""
 
 
 class Survey(NamedTuple):

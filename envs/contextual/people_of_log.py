@@ -47,8 +47,7 @@ class PeopleOfLog(NamedTuple):
 
 
 _GUESSED_LEVEL_SD, _GUESSED_FEATURE_SD = 2.0, (1.0, 0.5)
-"""Prior stddevs, used without a survey, of people's levels, and of features' effects on level and
-slope"""
+"""Prior stddevs, without a survey, of people's levels and features' effects on level and slope"""
 _POPULATION_POINTS = 4095
 """Number of quasi-random people over whom the diagnostics average margins"""
 

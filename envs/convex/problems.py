@@ -196,8 +196,7 @@ def _repeated(datum: Floats, action: Floats) -> Floats:
 class Adaptive:
     """Adversary whose direction points to the mean of earlier points, to raise losses there.
 
-    With `strongly` it points to this round's point. From the domain's centre it is `first`, as in
-    round 1.
+    With `strongly` it points to this round's point. In round 1, or from the centre, it is `first`.
     """
 
     def __init__(self, domain: Domain, first: Floats, law: Law, *, strongly: bool) -> None:

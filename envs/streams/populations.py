@@ -281,8 +281,7 @@ class Population(ABC):
 class Isotropic(Population):
     """Population for the squared loss, with risk and minimiser in closed form.
 
-    The minimiser theta* is attenuation * theta_0; the excess risk is `s |theta - theta*|_2^2`, s =
-    E x_1^2.
+    The minimiser is theta* = attenuation * theta_0, the excess risk `E x_1^2 |theta - theta*|_2^2`.
     """
 
     def __init__(self, answers: LinearAnswers, truth: Floats) -> None:
