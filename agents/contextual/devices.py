@@ -232,7 +232,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         self.recent: Floats | float = 0.0
 
     def usual_first_batch(self) -> int:
-        """Return uniform rounds until a sum's signal exceeds its noise, at most T / 10."""
+        """Return rounds of uniform play until a sum's signal exceeds its noise, at most T / 10."""
         d, D, V = self.spec.dim, self.blocks * self.spec.dim, self.variance()
         if self.sent in LOCAL:
             rounds = 18 * D * V

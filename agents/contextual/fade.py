@@ -51,7 +51,7 @@ class FADE(OnDevices, WarmStarted):
     model: Model | Literal["auto"] = "auto"
     """model of rewards, one of the table; "auto" chooses it by facts of the problem"""
     coding: Literal["residuals", "rewards"] = "residuals"
-    """statistic summed if model="auto", that of residuals of released predictions or of rewards"""
+    """data of the summed statistic if model="auto", residuals of released predictions or rewards"""
     centring: Literal["auto", "public", "private"] = "auto"
     """level that is subtracted from rewards, either the middle of their range or a learned level;
     "auto" is the middle if the link puts the mean reward at x . theta = 0 there"""

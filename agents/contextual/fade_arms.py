@@ -63,9 +63,9 @@ class FadeArms(OnDevices, WarmStarted):
 
     FADE's model of arms that share no parameter::
 
-        each round       sum the score (a clipped multiple) of r - theta_a . u times v, the weighted
-                         direction u = x / |x|, coded by arm; the sign of |residual| minus a bound;
-                         and perhaps the clipped residual for the level (`SignedResiduals`)
+        each round       sum three values (`SignedResiduals`), the score (a clipped multiple) of the
+                         residual r - theta_a . u times v, the weighted direction u = x / |x|, coded
+                         by arm; the sign of |residual| - bound; for a level, the clipped residual
         after release k  kappa, the slope of the score in the mean residual, from the released
                          counts of large residuals (`ResidualLaw`);
                          H_a = n kappa E[v u'; arm a is played], n the batch's rounds, E over
@@ -475,9 +475,9 @@ _FADE_RATES = np.array([1.0, 0.7, 0.5])
 _FADE_PENALTY = 3.0
 """Log prior odds of no forgetting (rate 1) against each smaller rate"""
 _MAX_EVIDENCE_GAP = 12.0
-"""Cap of a rate's log evidence below the best rate's, so that it can catch up after a change"""
+"""Largest lag of a rate's log evidence behind the best rate's, so that it can catch up again"""
 _FIRST_VARIANCE, _MIN_VARIANCE = 0.05, 0.001
-"""Prior variance of a coordinate before any estimate, and its floor, in units of `largest`^2"""
+"""Prior variance of a coordinate without estimates, and its floor, in units of its squared bound"""
 
 
 class Forgetting:

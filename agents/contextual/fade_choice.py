@@ -31,7 +31,7 @@ MODELS: dict[Model, tuple[type[Fading], ...]] = {
     "regression": (FadeRegression, FadeTrying, FadeLogistic),
     "demand": (FadeLogistic,),
 }
-"""Model of rewards -> agents that play it; the problem decides which of them"""
+"""Model of rewards -> agents that play by it; the problem decides which of them plays"""
 _CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
 """Agents that can be wrapped in `PrivatelyCentred`, which subtracts a private mean from rewards"""
 

@@ -342,7 +342,7 @@ _SALE_VARIANCE = 0.2
 
 
 def first_offers(spec: PriceListSpec, epsilon: float) -> int:
-    """Return the number of rounds that each price is offered at first, at most T / 10 in all."""
+    """Return the rounds in which each price is offered at first, at most T / 10 for all."""
     offers = ceil(_FIRST_OFFERS + _FIRST_OFFERS_NOISE / epsilon)
     return min(offers, spec.horizon // (10 * spec.n_actions))
 

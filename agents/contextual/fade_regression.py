@@ -28,7 +28,7 @@ _LEAST_EIGENVALUE = 0.3
 _MAX_ADVANCE = 2.0
 """Cap on the extra weight of the latest release, which would grow without bound as fade nears 1"""
 _RESPONSE_BOUND = 0.75
-"""Clipping bound of working response times row in the logistic model, whose norm is at most 1"""
+"""Clipping bound of the norm of working response times row, in the logistic model at most 1"""
 _UNCLIPPED = 1e4
 """Bound on working responses, so large that only the clipping of moments takes effect"""
 

@@ -55,7 +55,7 @@ class FadingReleases:
     growth: float
     fade: float
     trust: Literal["central", "aggregated"] = "central"
-    """trust model, "central" if a server sees exact sums, else "aggregated" (fade is 0)"""
+    """trust model, "central" (a server sees exact sums) or "aggregated" (nobody does; fade is 0)"""
     honest: float = 1.0
     """fraction of devices that add their noise and do not drop out, in (0, 1]"""
     longest: int | None = None
@@ -149,7 +149,7 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
     """factor of a user's weight from one release to the next, in [0, 0.999]"""
     anytime: bool = False
-    """True for play that ignores the horizon; no default depends on it, and play may exceed it"""
+    """True for play that ignores the horizon; no default depends on it, and play may last longer"""
     sums = started(FadingSum)
 
     def check(self) -> None:

@@ -47,12 +47,12 @@ class PublicCoins:
 
     @property
     def expected(self) -> float:
-        """Bound on the expected number of net explorers, the sum of c t^(-1/3) / 2."""
+        """Bound on the expected number of the net's explorers, the sum of c t^(-1/3) / 2."""
         return 0.75 * self.rate * self.horizon ** (2 / 3)
 
     @property
     def max_explorers(self) -> int:
-        """Largest number of net explorers, by Bernstein's inequality.
+        """Largest number of explorers in the net of `Guard`, by Bernstein's inequality.
 
         More are drawn with probability at most 1 / T; the surplus does not enter the net.
         """
@@ -60,7 +60,7 @@ class PublicCoins:
         return ceil(self.expected + tail / 3 + sqrt(tail**2 / 9 + 2 * self.expected * tail))
 
     def draw(self, seed: int) -> tuple[Ints, Ints]:
-        """Draw the rounds of net explorers (increasing) and of other explorers, counted from 0."""
+        """Draw the rounds of the net's explorers (increasing) and of other explorers, from 0."""
         draw = np.random.Generator(np.random.SFC64(seed)).random
         T, net, others = self.horizon, [], []
         for start in range(0, T, _CHUNK):
@@ -116,7 +116,7 @@ class NetPlan:
 
     @property
     def release_interval(self) -> int:
-        """Number of net explorers b from one release to the next, at most Gamma."""
+        """Number b of explorers in the net from one release to the next, at most Gamma."""
         one_release = 4 * sqrt(self.spec.dim) / self.mu  # at most Gamma, whatever the releases
         return max(1, int(min(self.coins.expected / _MIN_RELEASES, one_release)))
 
@@ -127,7 +127,7 @@ class NetPlan:
 
     @property
     def quantile(self) -> float:
-        """Quantile z = sqrt(2 ln(8 K T / alpha)) of the confidence widths."""
+        """Quantile z = sqrt(2 ln(8 K T / alpha)) of the confidence widths, alpha = T^(-1/3)."""
         return sqrt(2 * log(8 * self.spec.n_actions * self.spec.horizon / self.failure))
 
     def gamma(self, stddev: float) -> float:
@@ -196,7 +196,7 @@ class SafetyNet:
         self._released = False
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Add a net explorer's round to the sums, and refit after a release."""
+        """Add the round of an explorer in the net to the sums, and refit after a release."""
         low, high = self._plan.spec.reward_low, self._plan.spec.reward_high
         scaled = (2 * np.asarray(reward, np.float64) - low - high) / (high - low)
         release = self.sums(context, action, scaled)
@@ -213,7 +213,7 @@ class SafetyNet:
         self._released = True
 
     def without_inferior(self, context: Floats, action: Ints) -> Ints:
-        """Return `action` (R,), but the arm of the largest lower bound in place of worse arms."""
+        """Return `action` (R,), or where it is surely worse the arm of the largest lower bound."""
         if not self._released:
             return action
         x = clip_norm(context, self._plan.spec.context_norm) / self._plan.spec.context_norm

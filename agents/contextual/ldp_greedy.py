@@ -296,7 +296,7 @@ class LDPETC(Agent[PriceListSpec]):
     epsilon: float = 1.0
     """target epsilon at delta 0, > 0; inf plays without privacy"""
     explore: Count | None = None
-    """rounds T_0 of random prices; if None, by the formula above"""
+    """rounds T_0 of random prices; if None, about 4 D sqrt(T) / epsilon, D features (`LDPETC`)"""
     parameter_norm: Positive = 6.0
     """bound B on `|theta|`"""
     features: Features = "additive"

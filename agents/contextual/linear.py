@@ -121,7 +121,7 @@ class Optimist(Arms):
     """Base class of optimistic agents, which play argmax x . theta_a + radius sqrt(x' V_a^-1 x)."""
 
     alpha: Width | None = None
-    """factor of confidence widths, in units of 2 `reward_noise`; 0 is greedy; or "theory" """
+    """factor of confidence widths, in units of 2 `reward_noise` (0 is greedy), or "theory" """
     regularization: Positive = 1.0
     """ridge, the number added to the diagonal of Gram matrices"""
     reward_noise: Least0 | None = None
@@ -243,7 +243,7 @@ class LinUCB(Optimist, Exact):
     """
 
     alpha: Width = 1.0
-    """factor of confidence widths, in units of 2 `reward_noise`; 0 is greedy; or "theory" """
+    """factor of confidence widths, in units of 2 `reward_noise` (0 is greedy), or "theory" """
     ridge = started(OnlineRidge)
 
     def radius(self) -> float:
@@ -448,7 +448,7 @@ class DPUCB(SummedUCB):
     arms: Layout = "disjoint"
     """layout, a model for each arm ("disjoint") or one model of all arms' features ("joint")"""
     alpha: Width | None = None
-    """factor of confidence widths, in units of 2 `reward_noise`; 0 is greedy; or "theory", which
+    """factor of confidence widths, in units of 2 `reward_noise` (0 is greedy), or "theory", which
     needs a shift above 1; if None, 1, or 0 for a model of demand"""
     moment_clip: Positive | None = None
     """norm to which r x is clipped after r and x are clipped; None does not clip it"""
