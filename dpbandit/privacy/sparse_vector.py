@@ -125,8 +125,8 @@ class SegmentAboveThreshold(Mechanism):
     """Mechanism that fires when an expert's losses since the segment's start exceed a threshold.
 
     Lemma A: tests of prefix sums may use far less noise than `AboveThreshold`, and segments cost
-    nothing together. The exact sum stays inside. A call at the end of round t, for the expert x
-    that was played in it::
+    nothing together. The exact sum is never released. A call at the end of round t, for the expert
+    x that was played in it::
 
         call(loss (R,) = l_t(x), threshold (R,), restart (R,) bool = none) -> fired (R,) bool
 
@@ -142,13 +142,13 @@ class SegmentAboveThreshold(Mechanism):
 
     *Lemma A.* Let rho have a density p with p(r + b) >= e^(-epsilon b) p(r), and the query noise a
     survival function G with G(z - b) <= e^(epsilon b) G(z), for 0 <= b <= 1 (losses in [0, 1]).
-    Then the firing time is epsilon-DP, not 2 epsilon. *Proof.* Let P, P' be its laws under losses
-    l, l' and F = 1 - G. Let b = l'_i(x) - l_i(x) > 0: queries before round i agree, later ones all
-    grow by b. If k < i, P'(k) = P(k). Else P'(k) = int p(r) prod F(threshold + r - q_t - b)
-    G(threshold + r - q_k - b) dr, b only in the factors of t >= i; put r = r0 + b: these become
-    those of P, earlier F grow, and p loses e^(-epsilon b): P <= e^(epsilon b) P'. Conversely all F
-    shrink under P' and G grows by at most e^(epsilon b). If no test fires, the factor G is left
-    out. So one-sided shifts are enough, and both noises may be exponential of mean 1 / epsilon.
+    Then the firing time k is epsilon-DP, not 2 epsilon. *Proof.* Let P, P' be its laws under losses
+    l, l' that differ in round i, b = l'_i(x) - l_i(x) > 0 and F = 1 - G: queries q_t grow by b from
+    round i on. If k < i, P'(k) = P(k). Else P'(k) = int p(r) prod_{t<k} F(threshold + r - q_t - b)
+    G(threshold + r - q_k - b) dr, with b only where t >= i. Put r = r0 + b: these factors become
+    those of P, earlier F grow, and p(r) >= e^(-epsilon b) p(r0), so P <= e^(epsilon b) P'. And b
+    makes F smaller and G at most e^(epsilon b) times as large, so P' <= e^(epsilon b) P. If no test
+    fires, G is left out. So both noises may be exponential of mean 1 / epsilon.
 
     Args:
         streams: the random streams of the replicas.

@@ -27,10 +27,10 @@ class SampledGaussianSpend:
     """Cost of `count` Gaussian releases of b users drawn from n without replacement, rate b / n.
 
     Given the draw, replacing a drawn user moves a release by at most `ratio` = mu standard
-    deviations. One user drawn with replacement in every step is b = 1.
+    deviations. Drawing one user in each step, with replacement, is b = 1.
 
     Guarantee:
-        For neighbours that replace a user, with E_a(P|Q) = sup P(S) - a Q(S)::
+        For neighbours that replace a user, with E_a(P|Q) = sup over events S of P(S) - a Q(S)::
 
             delta(x) of one release <= g E_a'(N(mu, 1) | N(0, 1)),  a' = 1 + (e^x - 1) / g,
             g = `rate`,
@@ -44,15 +44,15 @@ class SampledGaussianSpend:
         so E_a(P|Q) = g E_a'(M1 | (1-c) M0 + c M1') <= g max(E_a'(M1|M0), E_a'(M1|M1')) by convexity
         in Q. M1 and M1' are mixtures over the same draws; if a random one of the b users drawn is
         replaced by her, a draw without her becomes a draw with her, which couples M1 to M0: all
-        pairs are Gaussians at most mu apart, E is jointly convex. At x < 0, E_a(P|Q) = 1 - a + a
-        E_(1/a)(Q|P), bounded alike. Together it is the curve of (1-g) N(0,1) + g N(mu,1) against
-        N(0,1) for x >= 0, and of the exchanged pair for x < 0. It is convex (its slope jumps up at
-        0), so it is a curve of some pair, which dominates one release, and products of those
-        dominate all of them, however steps depend on releases (Zhu, Dong and Wang, "Optimal
-        accounting of differential privacy via characteristic function", AISTATS 2022; the bound of
-        one release: Balle, Barthe and Gaboardi, "Privacy amplification by subsampling", NeurIPS
-        2018). An accountant for Poisson sampling with added or removed users halves the ratio, and
-        bounds another quantity.
+        pairs are Gaussians with means at most mu apart, and E is jointly convex. At x < 0, E_a(P|Q)
+        = 1 - a + a E_(1/a)(Q|P), bounded alike. Together it is the curve of (1-g) N(0,1) + g
+        N(mu,1) against N(0,1) for x >= 0, and of the exchanged pair for x < 0. It is convex (its
+        slope jumps up at 0), so it is the privacy curve of some pair, which dominates one release,
+        and products of those dominate all of them, however steps depend on releases (Zhu, Dong and
+        Wang, "Optimal accounting of differential privacy via characteristic function", AISTATS
+        2022; the bound of one release: Balle, Barthe and Gaboardi, "Privacy amplification by
+        subsampling", NeurIPS 2018). An accountant for Poisson sampling with added or removed users
+        halves the ratio, and bounds another quantity.
 
     >>> spend = SampledGaussianSpend(ratio=1.0, rate=0.01, count=1000)
     >>> f"{spend.delta(1.0):.4f}"

@@ -67,9 +67,9 @@ class VertexGradients(Protocol):
 class NoisyVertex(Mechanism):
     """Mechanism that sums gradients of G arms and releases vertices of the l_1 ball, (R, G).
 
-    In a round some arms take a step. For arm a, in its i-th, with the sum G_a of its gradients::
+    In a round some arms take a step. In the i-th step of arm a, with the sum G_a of its gradients::
 
-        1. scores q_v = <d, v>, d = G_a / (i+1), of the 2d vertices v = +-rho e_j
+        1. scores q_v = <w, v>, w = G_a / (i+1), of the 2d vertices v = +-rho e_j in R^d
         2. release argmin of q_v + noise of scale b_i = D S / ((i+1) epsilon_i),  D = 2 rho
 
     computed as +-G_aj + noise of scale 2 S / epsilon_i, S = `sensitivity`, the same choice at any
@@ -83,22 +83,22 @@ class NoisyVertex(Mechanism):
 
     Guarantee:
         If user s is replaced, everything released is as private as n mechanisms of budgets
-        epsilon_1..epsilon_n, those of ONE arm: `spend`, no factor for the arms. Proof, for the view
-        of all vertices, with all other users given (they may react to the view): (a) Adding one
-        number to all scores changes no argmin, so only the range of the change of scores counts: at
-        most D `|change of d|_inf = D |change of G_a|_inf / (i+1)`. A range r against noise of scale
-        b is (r/b)-DP for Laplace (given the other noises, the winner's threshold moves by at most
-        r), and has bounded range r/b for Gumbel (log-weights move by that, the normaliser by a
-        constant). (b) Given the view, only row s differs between the two neighbours: in arm a_s by
-        g_s, in arm a'_s by g'_s. Later gradients depend on the view alone. If a_s = a'_s, one arm's
-        sum moves by at most S in every later step, which costs epsilon_i in its i-th: once through
-        the list of budgets. (c) If a_s != a'_s, two sums move by at most S/2 each, because a row
-        against 0 is half a replacement, and the noises of the arms are independent. Laplace: two
-        lists of epsilon_i / 2, and a pair of them is epsilon_i-DP. Gumbel: 2 (epsilon_i/2)^2 / 8 <=
-        epsilon_i^2 / 8 of zCDP, and a pair of bounded ranges epsilon_i/2 has bounded range
-        epsilon_i. Both within (b). (d) `adaptive` changes nothing: given the view, k_i and b_i are
-        numbers, and S at step i covers every step up to it. The same holds for arms whose counters
-        differ.
+        epsilon_1..epsilon_n, those of ONE arm, without a factor for the number of arms: `spend`.
+        Proof, for the view of all vertices, with all other users given (they may react to the
+        view): (a) Adding one number to all scores changes no argmin, so only the range of the
+        change of scores counts: at most D `|change of w|_inf = D |change of G_a|_inf / (i+1)`. A
+        range r against noise of scale b is (r/b)-DP for Laplace (given the other noises, the
+        winner's threshold moves by at most r), and has bounded range r/b for Gumbel (log-weights
+        move by that, the normaliser by a constant). (b) Given the view, only row s differs between
+        the two neighbours: in arm a_s by g_s, in arm a'_s by g'_s. Later gradients depend on the
+        view alone. If a_s = a'_s, one arm's sum moves by at most S in every later step, which costs
+        epsilon_i in its i-th step, so the list of budgets is paid once. (c) If a_s != a'_s, two
+        sums move by at most S/2 each, because a row in place of 0 is half a replacement, and the
+        noises of the arms are independent. Laplace: two lists of epsilon_i / 2, and a pair of them
+        is epsilon_i-DP. Gumbel: 2 (epsilon_i/2)^2 / 8 <= epsilon_i^2 / 8 of zCDP, and a pair of
+        bounded ranges epsilon_i/2 has bounded range epsilon_i. Both cost no more than (b). (d)
+        `adaptive` changes nothing: given the view, k_i and b_i are numbers, and S at step i covers
+        every step up to it. The same holds for arms whose counters differ.
 
     Args:
         gradients: clipped gradients, in max-norm, summed per arm.
