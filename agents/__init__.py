@@ -21,7 +21,7 @@ _ON_PRICES = ("ldp-etc", "fade-prices", "fade-curve")  # agents that play price 
 
 
 def _family(folder: str, but: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> _Kinds:
-    """Return the agents of a folder without the ids `but`, and the ids `also` and two baselines."""
+    """Return the agents of a folder except the ids `but`, with the ids `also` and two baselines."""
     of = ("uniform", "best-fixed", *also)
     some = [one for one in _entries() if one.file.startswith(f"{folder}.") or one.id in of]
     return _Kinds(one for one in some if one.id not in but)

@@ -40,8 +40,8 @@ class AllocationTS(ReleasedArms):
     Guarantee:
         epsilon-DP of all actions, or (epsilon, delta) with delta > 0, for replacing one user's
         whole row of rewards: batches end at public rounds, and counts of plays decide which sums
-        are released, so `CountedSums` covers all. This is joint DP, too, as an arm is drawn before
-        its user is seen.
+        are released, so `CountedSums` covers all. It is joint DP, too, as arms are drawn before
+        users are seen.
 
     **Regret** on users with the same law is near that of Thompson sampling without privacy, plus a
     price of order K log T / epsilon; the tables are in the study. It has no proof here. If the best

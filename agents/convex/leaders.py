@@ -435,7 +435,7 @@ class LinearFTRL(PrivateLeader):
           3. w_{t+1} = nearest point of C to  c0 - eta v_t,    eta = R / (L sqrt T)
 
     Guarantee:
-        (epsilon, delta)-DP of all points for replacing one round's datum: as for `PFTAL`; padding
+        (epsilon, delta)-DP of all points for replacing one round's datum, as for `PFTAL`: padding
         is post-processing.
 
     **Regret** against an adversary that fixes linear losses in advance: the noise B of every v_t

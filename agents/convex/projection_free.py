@@ -150,8 +150,8 @@ class ProjectionFree(Agent[ConvexSpec]):
     """Base class of batched descent; a subclass chooses the noise (`noise_over`).
 
     With `anytime` epochs of T0, 2 T0, 4 T0, ... rounds begin anew, each on its own random
-    streams. All epochs cost as much as the most expensive one within the horizon: a user is in one
-    epoch, and the others depend on her through releases alone (parallel composition).
+    streams. All epochs together cost as much as the most expensive epoch within the horizon: a user
+    is in one epoch, and the others depend on her through releases alone (parallel composition).
     """
 
     plays = ConvexSpec
@@ -352,11 +352,10 @@ class PrivateBandit(ProjectionFree):
         3. The domain is shrunk, so that no point outside is played; a variant without shrinking
            would need values outside the domain, so there is none.
         4. T need not be a square.
-        5. D / sqrt(b) is read as a distance: Frank-Wolfe stops at a gap of 2 D'^2 / (b +
-           2).
+        5. Precision D / sqrt(b) is a distance: Frank-Wolfe stops at a gap of 2 D'^2 / (b + 2).
         6. k-norm, local noise, tuned and halved parameters are additions. A smaller zeta shrinks
-           the domain less: for linear losses most of the regret, T zeta L R / r, comes from the
-           shell that is left out.
+           the domain less: for linear losses most regret, T zeta L R / r, is from the shell left
+           out.
         7. `anytime` restarts do not multiply the cost by log T, because epochs see disjoint users.
 
     >>> from dpbandit.specs.convex import ConvexSpec

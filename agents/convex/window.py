@@ -129,8 +129,8 @@ class Expiring(PrivateGradients):
 
     A window of T - 1 rounds or more never ends: then tree and ledger have no window. Printed
     scales are certified at their true cost: if H D < L the K-norm scale is too small, because a
-    gradient moves by 2 L, not by L + H D, the Lipschitz constant of a surrogate. With `mode` None
-    "certified" has "lazy" trees, and "paper" the paper's "exact" trees.
+    gradient moves by 2 L, not by L + H D, which is a surrogate's Lipschitz constant. With `mode`
+    None "certified" has "lazy" trees, and "paper" the paper's "exact" trees.
     """
 
     window: Count | None = 256
@@ -342,8 +342,8 @@ class WDPCOCOL(Expiring):
     / H times a gradient's norm.
 
     Differs from the paper:
-        1. Line 7 prints sum(x) + C0 x_1 - v_t as the gradient: the sign is wrong, and the term H (t
-           + C0) x_t is missing.
+        1. Line 7 prints sum(x) + C0 x_1 - v_t as the gradient: its sign is wrong, and H (t + C0)
+           x_t is missing.
         2. Radius and alpha are certified, see above, by our proof. parameters="paper" has rho = c
            sqrt N, alpha = 1 / (5 rho^2), C0 = (25 rho^2)^2 and, with C1 = 26 rho^2 (L + H D) (1 +
            C_W), r_t^2 = (2 C1 / (H (t + C0)))^2 + (2 (L + H D) / (H (t + C0)))^2, where the second

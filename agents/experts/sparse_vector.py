@@ -219,9 +219,9 @@ class AdaptiveSparseVectorExperts(Segments):
     Differs from the paper:
         1. "paper" is Algorithm 2 as printed: a share eps0 = epsilon / (2 log2 T) for each phase, L*
            from 1, and after each draw the test above with sign = -1. So the test always fires, and
-           a uniform expert replaces every drawn one; and without a cap on restarts there is no
-           certified guarantee. "paper-fixed" has sign = 1, and 16 B in the threshold of Algorithm
-           1; still without a cap.
+           a uniform expert replaces every drawn expert; without a cap on restarts there is no
+           certified guarantee. "paper-fixed" has sign = 1, and 16 B in Algorithm 1's threshold; it
+           has no cap either.
         2. Logarithms of T and d are to base 2, as the proofs need.
         3. The constants of the first phase (c, f, K, eta) stay; thresholds follow L*.
 

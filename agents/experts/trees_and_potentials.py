@@ -159,7 +159,7 @@ class BinaryTreeExperts(Follower):
         return TreePlan(B, N, picks, eta, scale, tau, bound)
 
     def budget(self, picks: int, numbers: int) -> tuple[float, float]:
-        """Return the bounded range of a draw, and the noise scale for `numbers` sums of a round."""
+        """Return a draw's bounded range, and the noise scale if a round is in `numbers` sums."""
         if self.epsilon == inf:
             return inf, 0.0
         half = 0.5 if picks else 1.0
@@ -340,7 +340,7 @@ class PotentialExperts(Follower):
     S_{t-1}) in place of the larger exp(-eta S_{t*}). The expert drawn at t* may lose in all later
     rounds, while its weight, and with it the potential, no longer moves. With d = 2 and losses (0,
     1) the potential falls by ln 2 < 2 alpha at most: half of all runs lose in all T rounds, at
-    every epsilon. With d experts that lose at random and one that never loses, a constant fraction
+    every epsilon. With d experts that lose at random and one that never does, a constant fraction
     of runs is stuck. With the literal threshold, noise fires all tests at once, and the K draws are
     used up in the first rounds. `SparseVectorExperts` repairs this by testing the loss of x; its
     proof holds for any base measure, and `BallExperts` uses the uniform law of a ball.

@@ -40,7 +40,7 @@ class PerPerson(Around[ReturningSpec]):
         sums over every round cost less, depending on b and on how long a round contributes
         (`for_a_person`), and up to twice as much if visits may move. `agent` gets the epsilon for
         which the total cost is the mu of the claim. An agent with noise that is not Gaussian is
-        refused; a wrapper, or an agent that opens mechanisms as it goes, has the cost of group
+        refused; a wrapper, or an agent that opens mechanisms during the run, has the cost of group
         privacy. Learning all visits is the baseline of `PersonalFADE`, which pays for a person
         once, as `PerPerson` does with `told` = 1. Without a trusted server it is visible who sends:
         visits must not move, and devices also send in empty slots (`honest` is the share of slots

@@ -208,8 +208,8 @@ class Population:
         prior N(0, I/d);  release b = sum of n_b signed directions + N(0, sigma^2 I)
         its mean  ~ n_b kappa_b E_b[xx'] theta_0
         w_b = n_b / (sigma^2 + n_b / d),   M = sum_b w_b n_b kappa_b E_b[xx']
-        hat = M^-1 sum_b w_b release_b,    C = M^-2 sum_b w_b^2 (sigma^2 + n_b / d)
-        W = (d I + C^-1)^-1,               m_0 = W C^-1 hat
+        estimate = M^-1 sum_b w_b release_b,   C = M^-2 sum_b w_b^2 (sigma^2 + n_b / d)
+        W = (d I + C^-1)^-1,               m_0 = W C^-1 estimate
 
     E_b[xx'] is I/d in batch 1, which is played at random; later x is the best of K rows for m_0.
     kappa_b is in `Directions`. If each person sends one direction for all visits so far, kappa_b
@@ -371,11 +371,11 @@ class PersonalFADE(Personal):
         in a slot    the person plays argmax_a X_a . (her posterior mean), X_a features of arm a
                      counted="latest": the direction of the ridge estimate from her memory replaces
                      her earlier direction in a sum
-                     counted="first" ("batch"): sign(r) X_a / |X_a| of her first visit (of the
-                     batch) enters a sum, rewards r minus the middle of their range
+                     counted="first": sign(r) X_a / |X_a| of her first visit ("batch": in the
+                     batch) enters a sum, r counted from the middle of the rewards' range
                      all her visits enter her own memory: exact sums of xx' and r x, r minus its
                      mean at x = 0 (clicks minus 1/2), x the features of the played arm
-        at its end   the sum is released once, with N(0, (2 S / mu)^2 I), S below
+        at its end   the sum is released once, with N(0, (2 S / mu)^2 I), S as below
                      theta_0 ~ N(m_0, W) from all releases; her prior is N(m_0, W + tastes^2 I/d)
 
     No Gram matrix is released: with few people its noise exceeds its signal. "latest" has more
@@ -386,15 +386,15 @@ class PersonalFADE(Personal):
         (epsilon, delta)-joint DP for a PERSON under continual observation, in the contexts, actions
         and rewards of all her visits, and in their times; exactly mu-GDP. The releases are mu-GDP
         for a person (`PersonSum`): a release has one vector of hers, of norm at most 1 whatever her
-        data, and S^2 releases have one: all with counted="latest", one with "first", min(v,
-        releases) with "batch" and v visits. Her other data lie in her own memory, which reaches no
-        action but hers (`PersonalMemory`). Weights and counts use public slots, never the number of
-        visits. The last batch is never released. With trust="aggregated" the guarantee is for all
-        that the server sees: her device chooses, remembers her, and sends one vector a slot (a
-        batch, with "latest") into sums that hide it (`PersonSum`). Devices of absent people send,
-        too, else the noise is too small and reveals their number: a slot without a sender counts as
-        one whose device is not honest. Senders are visible, so this guarantee is for slots that do
-        not move.
+        data, and S^2 is the number of releases that have one: all with counted="latest", one with
+        "first", min(v, releases) with "batch" and v visits. Her other data lie in her own memory,
+        which reaches no action but hers (`PersonalMemory`). Weights and counts use public slots,
+        never the number of visits. The last batch is never released. With trust="aggregated" the
+        guarantee is for all that the server sees: her device chooses, remembers her, and sends one
+        vector a slot (a batch, with "latest") into sums that hide it (`PersonSum`). Devices of
+        absent people send, too, else the noise is too small and reveals their number: a slot
+        without a sender counts as one whose device is not honest. Senders are visible, so slots
+        must not move.
 
     **Limits.** Directions from few visits are biased towards the features that were played.
     Features should be roughly uniform on a sphere, and rewards informative in sign about the middle

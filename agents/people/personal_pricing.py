@@ -40,7 +40,7 @@ class PersonalPricing(Agent[ReturningSpec]):
                      her first visit of the batch enters the sum of her score, clipped to norm 1,
                      sum_j w_j (z_j, (z_j z_j' - I) / 2)
         at its end   the sum is released with noise, once; divided by the expected number of people
-                     it is (a, (A - I) / 2), shrunk to 0 by the rule of James and Stein; a step of
+                     it is (a, (A - I) / 2), shrunk towards 0 (James and Stein); a step of
                      expectation maximisation is m <- m + L a,   C <- L (A - a a') L'
 
     `population` names the source of the prior: "survey" is the problem's public survey, "guess" a

@@ -345,8 +345,7 @@ class DPTOFW(FrankWolfe):
 
     @property
     def means(self) -> tuple[bool, str, Clip]:
-        """Flag of generalised Gaussian noise, `prefix_sums` and `clip`, by default the
-        calibration's."""
+        """Flag for generalised Gaussian noise, `prefix_sums` and `clip`, with defaults for None."""
         paper = self.calibration == "paper"
         shaped = paper if self.noise is None else self.noise == "generalised-gaussian"
         usual: Clip = "lipschitz" if paper else "residual" if shaped else "gradient"
