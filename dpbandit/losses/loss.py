@@ -335,7 +335,7 @@ def row_sums(data: Floats) -> Floats:
 
 SMOOTH_TOLERANCE = 2e-7
 """Largest certified gap per round, as a share of the largest change of one round's loss."""
-_NEWTON_STEPS = 200  # largest number in one minimisation
+_NEWTON_STEPS = 200  # largest number of steps of one minimisation
 _MAX_HALVINGS = 30  # largest number of halvings of the step in a line search
 
 

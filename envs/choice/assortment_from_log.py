@@ -36,7 +36,7 @@ from dpbandit.offline.columns import column_with_gaps, doubles, first_odd, is_mi
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs.choice import PricedAssortmentSpec
 
-_NEWTON_STEPS = 100  # largest number in each fit
+_NEWTON_STEPS = 100  # largest number of steps of each fit
 _NEWTON_TOLERANCE = 1e-10  # Newton's method stops when no coordinate of a step is larger
 _MAX_COEFFICIENT = 25.0
 """Largest coefficient of a feature; beyond it the rows count as separated, which have no fit"""
@@ -44,7 +44,7 @@ _FOLDS, _SEED = 5, 20_221  # of the cross-validation
 _MAX_SCALE_ERRORS = 3.0
 """Largest distance of `Calibration.scale` from 1 without a warning, in standard errors"""
 
-ONE_SLOPE = (  # printed with the diagnostics: what the model assumes
+ONE_SLOPE = (  # printed with the diagnostics, as an assumption of the model
     "One multinomial logit: a price costs every customer and product the same utility, and "
     "customers of a product that is not offered choose the others in proportion (independence of "
     "irrelevant alternatives). A log does not record why a price was set or a product was shown."
@@ -255,8 +255,8 @@ def _derivatives(
     return scores.mean(axis=0) - penalty * b, information + np.diag(penalty), scores
 
 
-_DEFAULT_PRICES = 5  # in equal steps over the price range
-_LEAST_VISITS = 200  # fewer rows of a log raise `InputError`
+_DEFAULT_PRICES = 5  # number of prices by default, in equal steps over the range
+_LEAST_VISITS = 200  # smallest number of rows of a log
 _LEAST_TAKEN = 5
 """Smallest number of purchases of a product, per coefficient of its utility"""
 _NONE = "none"  # the name of buying nothing

@@ -31,7 +31,7 @@ PRODUCTS = (
 """Attributes and price of each camera, in hundreds of dollars"""
 _BASE_COST, _FEATURE_COST = 0.40, 0.10
 """Assumed unit cost of a camera, and of each of its features, in hundreds of dollars"""
-_NEWTON_STEPS = 30  # largest number in the fit of one logit
+_NEWTON_STEPS = 30  # largest number of steps of the fit of one logit
 
 
 class Misfit(NamedTuple):

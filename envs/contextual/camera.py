@@ -173,8 +173,8 @@ def _score(tasks: int) -> Floats:
     return np.linalg.solve(H, g.T).T / np.sqrt(np.diag(covariance))
 
 
-_UNIT = "hundreds of dollars"  # of prices and rewards
-_N_PRICES = 9  # of `CameraPricing`, in equal steps over the survey's range
+_UNIT = "hundreds of dollars"  # unit of prices and rewards
+_N_PRICES = 9  # number of prices of `CameraPricing`, in equal steps
 _OFFERED_CAMERAS = (  # attributes of the cameras of `CameraOffer`
     ("canon", "video", "wifi"),
     ("sony", "zoom", "video", "wifi"),

@@ -270,7 +270,7 @@ def fitted_once(make: Callable[[], Fit], *of: Any) -> Fit:
     return found
 
 
-_NEWTON_STEPS = 200  # largest number in a fit
+_NEWTON_STEPS = 200  # largest number of steps of a fit
 _STEP_TOLERANCE = 1e-10  # Newton's method stops when no coordinate of a step is larger
 _PROGRAM_TOLERANCE = 1e-7
 """Optimum of the linear program in `separation`, per square root of its rows, that counts as 0"""

@@ -52,7 +52,7 @@ from dpbandit.offline.columns import numbers
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import PriceListSpec
 
-_MAX_RISING_SHARE = 0.1  # of rows in which demand rises with the price
+_MAX_RISING_SHARE = 0.1  # largest share of rows in which demand rises with the price
 FLATTEST = -0.05
 """Upper bound of the logit's slope per half price range that `monotone="clip"` enforces"""
 
@@ -262,7 +262,7 @@ def _cautions(
     return warned
 
 
-_DEFAULT_PRICES = 9  # in equal steps
+_DEFAULT_PRICES = 9  # number of prices by default, in equal steps
 _EDGE_SHARE = 0.05
 """Share of the price range, at each end, that is left out by the default prices"""
 

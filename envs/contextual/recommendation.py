@@ -116,7 +116,7 @@ def _unit(x: Floats) -> Floats:
     return x / norms(x)
 
 
-_SEPARATORS = ("::", "\t", ",")  # of fields: ratings.dat, u.data, ratings.csv
+_SEPARATORS = ("::", "\t", ",")  # separators of fields in ratings.dat, u.data and ratings.csv
 _FORMAT_SCALES = {
     ("\t", ()): (1.0, 5.0),  # MovieLens 100K
     (",", ("userId", "movieId", "rating", "timestamp")): (0.5, 5.0),  # 20M and later

@@ -29,7 +29,7 @@ LEAST_SPREAD = 1e-6
 """Variance added to that of every coefficient, so that the population's law is not singular"""
 _MAX_LOG_SLOPE, _MAX_EXPONENT = 10.0, 50.0
 """Largest logarithm of a price slope, as in `OwnLogitSpec`, and of its common or personal part"""
-_NODES, _MODE_STEPS, _FIT_ROUNDS = 7, 25, 12  # nodes per axis; largest numbers of steps, rounds
+_NODES, _MODE_STEPS, _FIT_ROUNDS = 7, 25, 12  # nodes per axis; most steps to a mode; most rounds
 _STEP_TOLERANCE = 1e-3
 """A fit ends with the first round whose step is smaller than this, in standard errors"""
 _BLOCK_ENTRIES = 1 << 18

@@ -240,18 +240,18 @@ class ConvexBandit(ConvexProblem):
           t through one of `width` nodes in each layer, or along `edges=[s-a,a-t,s-t]`;
           `spectrahedron:order=3`, projectors on a line. Points are convex combinations of these.
           `dim`, `radius` and `rank` may be arguments, too. Or a `dpbandit.domains.Domain`.
-        * `adversary`: `"iid"`; `"fixed"` (no noise); `"switching"` to a new direction `switches`
-          times; `"drift"` around a circle `turns` times; `"adaptive"` towards the mean of all
-          points played; `"strongly-adaptive"` to the point of the same round (a negative control,
-          against which one-point bandit methods have linear regret). Or a function of a loss,
-          streams and the horizon that makes an adversary, see `dpbandit.envs.convex.problems`.
-        * `gap`, `direction`, `size`: data are size (gap e + (1 - gap) v), for most losses scaled to
-          the domain or the tilt, with e the round's direction and v uniform on the unit sphere of
-          the domain's span. In round 1 e is the first unit vector (`"first"`), its opposite
-          (`"minus-first"`), the i-th unit vector (an integer i, from 1 to the dimension),
-          `"random"`, or any vector. Experts' costs are fair coins, with a mean that is `gap` lower
-          for the first (the i-th); a share `gap` of answers b follows e, the rest is noise. Ramp
-          losses are 0 at y = size R e, if `gap` < 1 also near it.
+        * `adversary`: `"iid"`, one direction; `"fixed"`, also without noise; `"switching"` to a
+          new direction `switches` times; `"drift"` around a circle `turns` times; `"adaptive"`
+          towards the mean of all points played; `"strongly-adaptive"` to the point of the same
+          round (a negative control, against which one-point bandit methods have linear regret). Or
+          a function of a loss, streams and the horizon, see `dpbandit.envs.convex.problems`.
+        * `gap`, `direction`, `size`: data of linear losses are size (gap e + (1 - gap) v), e the
+          round's direction and v uniform on the unit sphere of the domain's span; for quadratic and
+          kink losses they are scaled to the domain or the tilt. In round 1 e is the first unit
+          vector (`"first"`), its opposite (`"minus-first"`), the i-th unit vector (an integer i,
+          from 1 to the dimension), `"random"`, or any vector. Experts' costs are 0 or 1, of mean
+          1/2, or 1/2 - gap for the first (the i-th) expert; a share `gap` of answers b follows e,
+          the rest is noise. Ramp losses are 0 at y = size R e, and with `gap` < 1 also near it.
         * `instance`: one of the reference problems, in place of all of the above but `dim` and
           `radius`: `"p-lin"` <e_1, x>; `"p-quad"` quadratic with gap 0.5; `"p-kink"`; `"p-tilt"`
           `1/2 |x|^2 - 2 x_1`, on the unit ball; `"sqrt-instance"` <e_1, x> / (2 sqrt T);

@@ -24,7 +24,7 @@ from scipy.stats import chi2
 Array = NDArray[np.float64]
 
 DEMAND_FILE = Path(__file__).with_name("apple_demand.json")
-FEATURES = ("ecoprc", "regprc", "hhsize", "faminc", "educ", "age", "male")  # of the logit
+FEATURES = ("ecoprc", "regprc", "hhsize", "faminc", "educ", "age", "male")  # columns of the logit
 COVARIATES = (*FEATURES[2:], "inseason", "numlt5", "num5_17", "num18_64", "numgt64")  # balanced?
 REGULAR_PRICES = (0.59, 0.89, 1.19)  # the experiment's prices of regular apples, dollars a pound
 PREMIUMS = (0.0, 0.2, 0.4)  # price of ecolabelled minus price of regular apples, dollars a pound

@@ -20,7 +20,7 @@ from scipy.special import expit
 from scipy.stats import linregress
 
 FILE = Path(__file__).with_name("thornton_incentives.json")
-COLUMNS = ["got", "tinc", "distvct", "age", "hiv2004"]  # of the data that are used
+COLUMNS = ["got", "tinc", "distvct", "age", "hiv2004"]  # columns of the data that are used
 EDGES = [0.05, 0.25, 0.45, 0.5, 0.9, 1.0, 1.8, 2.0]
 """Amounts, in dollars, that separate nine levels of payments, each offered to at least 90 people"""
 VALUE = 8.0

@@ -273,11 +273,11 @@ def _losses(U: Floats, means: Floats, *, fractions: bool) -> Floats:
 
 
 _ITEMS = 200
-"""Number of items in the catalogue of `Policies`"""
+"""Number of items in the catalogue of the losses `Policies`"""
 _TASTE = 4
-"""Number of features of users and items"""
+"""Number of features of users and items in `Policies`"""
 _SLATE = 5
-"""Number of items that are shown to a user"""
+"""Number of items that are shown to a user in `Policies`"""
 
 
 class Policies:

@@ -21,7 +21,7 @@ from dpbandit.specs.rivals import RivalsSpec
 
 _OFFER = (0.0, 1.0, 0.0, 0.0, 0.0)
 """Attributes of the agent's contract (no lock-in, local but not well known, fixed price)"""
-_RIVALS = 3  # contracts of rivals at a visit
+_RIVALS = 3  # number of rivals' contracts at a visit
 _RATE_COST_CENTS = 8.0
 """Guessed mean price of rates by time of day or season, cents per kWh; fixed prices are 7 or 9"""
 

@@ -12,10 +12,10 @@ from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.specs import ContextualSpec, Step
 from dpbandit.specs.people import NOBODY
 
-_MAX_NOISE = 4.0  # largest absolute value, in units of `noise`
+_MAX_NOISE = 4.0  # largest absolute value of noise, in units of `noise`
 _MAX_TASTE_NORM = 2.0
 """Largest norm of a person's deviation from the population's parameter, in units of `tastes`"""
-_VALUES_AHEAD = 1 << 17  # features drawn at once; changes speed, never values
+_VALUES_AHEAD = 1 << 17  # number of features drawn at once; changes speed, never values
 
 
 @dataclass(kw_only=True, eq=False)

@@ -95,7 +95,7 @@ class HalfNormals:
         return np.asarray(inside + np.maximum(size - self.room, 0))
 
 
-_PUBLIC_USERS = 1 << 14  # fixed users over whom risks are averaged
+_PUBLIC_USERS = 1 << 14  # number of fixed users over whom risks are averaged
 
 
 class Features:
