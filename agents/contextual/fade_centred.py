@@ -63,8 +63,8 @@ class FadeCentred(Fading):
     """Play arms with parameters of their own, learned from directions of contexts from their mean.
 
     FADE's model of arms without a known link if users are too few to learn level and spread of
-    rewards. With u a constant and the direction of x from its released mean, y the reward scaled
-    to [0, 1], and p its prediction::
+    rewards. With u = (constant, direction of x from its released mean), y the reward scaled to
+    [0, 1], and p the prediction of y::
 
         first            release the mean context of n users, the centre, and nothing else of these
                          users (`BatchSum`)

@@ -255,8 +255,8 @@ _MIN_EIGENVALUE, _MAX_EIGENVALUE = 1e-4, 1.0
 class ImaginedCustomers:
     """Synthetic customers, normal vectors with the released moments, clipped to the unit ball.
 
-    A release has as mean its faded number of users times a customer's first two moments, and noise
-    of public covariance, so generalised least squares over all releases estimates these moments.
+    The mean of a release is its faded number of users times a customer's first two moments, and
+    its noise has a public covariance, so generalised least squares estimates these moments.
     The normals are drawn once, so that customers change only as the estimates do.
     """
 

@@ -169,10 +169,10 @@ _LEAST_TRACE = 0.2
 class ImaginedSlates:
     """Synthetic slates of random unit vectors, transformed to the released second moments of rows.
 
-    A release has as mean its faded number of users times M, the clipped second moments of a user's
-    rows; generalised least squares over all releases estimates M up to a factor, which does not
-    matter. M's deviation from the identity is shrunk by the share of its square that noise explains
-    (James and Stein). The unit vectors are drawn once, so that slates change only as M does.
+    The mean of a release is its faded number of users times M, the clipped second moments of a
+    user's rows. Generalised least squares over all releases estimates M up to a factor, which does
+    not matter. The deviation of M from the identity is shrunk by the share of its square that noise
+    explains (James and Stein). Unit vectors are drawn once, so that slates change only as M does.
     """
 
     count = 2 * _N_SLATES

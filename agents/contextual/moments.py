@@ -75,8 +75,8 @@ class Moments(Arms):
     """Base class of agents that play argmax_a x . theta_a by released moments of signed directions.
 
     The first batch is played uniformly at random. Release k adds up N_k rounds (faded ones count
-    less) with noise of stddev sigma; a round adds sampling noise of variance v to a coordinate, 1
-    over the number of coordinates. Release k has the weight w_k = N_k / (sigma^2 + N_k v), a
+    less) with noise of stddev sigma. A round adds sampling noise of variance v to each coordinate,
+    v = 1 / (number of coordinates). Release k has the weight w_k = N_k / (sigma^2 + N_k v), a
     function of public numbers (an arm's number of pulls would not be public). Then::
 
         z = sum_k w_k release_k / stddev,       theta = shrink(z),

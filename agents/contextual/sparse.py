@@ -76,7 +76,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
         4. Every arm has its own ball.
         5. Disjoint arms are played through the joint feature map, with the row x in block a; the
            paper's arms share one parameter.
-        6. "certified" only, as the following points: exact composition.
+        6. Points 6 to 10 apply to "certified" only. Composition is exact.
         7. All coordinates are selected at once with Gumbel noise; values are Gaussian.
         8. Every arm is peeled by itself: a user moves one arm by lam, or two by lam/2, and the cost
            is that of s selections instead of K s.
