@@ -7,8 +7,8 @@ sqrt(sum of mu_i^2), and mu-GDP is exactly the curve (Balle and Wang, ICML 2018)
 
     delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2).
 
-They are written here because every agent evaluates them when it is made, and importing
-dp-accounting takes longer than that; tests compare both.
+The curve is computed here because every agent evaluates it when it is made, and importing
+dp-accounting would take longer; tests compare both.
 
 For a small mu the two terms are nearly equal. As d delta / d mu = phi(mu/2 - epsilon/mu), there::
 

@@ -176,7 +176,7 @@ def smoothness(r: float, *, dim: int, q: float) -> float:
 def smoothest(*, dim: int, q: float) -> float:
     """Return the norm index r in [2, min(q, 50)] of the noise with the least `smoothness`.
 
-    d log kappa / dr = 1 / (r - 1) - 2 log d / r^2 = 0 at r = L + sqrt(L^2 - 2 L), L = log d.
+    d log kappa / dr = 1 / (r - 1) - 2 L / r^2 = 0 at r = L + sqrt(L^2 - 2 L), L = log(dim).
     """
     L, top = log(dim), min(q, 50.0)
     stationary = min(top, L + sqrt(max(0.0, L * L - 2 * L)))

@@ -40,9 +40,10 @@ class Gradual(Factorisation):
     Guarantee:
         Laplace noises: all releases up to d after a user's are epsilon-DP with `noises`, the
         largest over users of the least l_1 cost of a cover by intervals that start at x or later;
-        no earlier release contains these, so streams may be adaptive. Gaussian: exact, `early_norm`
-        is the largest sqrt(a' Sigma^-1 a), a the 0/1 prefixes a user is in and Sigma the covariance
-        of N; adaptive by Denisov, McMahan, Rush, Smith and Thakurta (NeurIPS 2022).
+        no earlier release has these noises, so streams may be adaptive. With Gaussian noise the
+        exact cost is `early_norm`, the largest sqrt(a' Sigma^-1 a), a the 0/1 vector of prefixes
+        with a user and Sigma the covariance of N, for adaptive streams too (Denisov et al., NeurIPS
+        2022).
 
     Differs from the paper:
         1. Gaussian noise, and exact costs in place of bounds.

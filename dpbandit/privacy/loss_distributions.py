@@ -22,9 +22,9 @@ Asoodeh, Calmon, Kosut and Sankar, "The saddle-point method in differential priv
 
 **Never below the truth.** Any t is valid. The expectation has a factor in [0, 1], so that its error
 is at most the l_1 error of the convolved law. Parseval's identity and `_ROUNDING_SLACK` bound that
-error: the relative error of each frequency is a few units of rounding per mechanism. What lies
-above the window, less than e^-39 by Chernoff's bound, is added; what lies below is folded into the
-window, and only adds. A window of more than `WINDOW` cells is made coarser, pessimistically.
+error: the relative error of each frequency is a few units of rounding per mechanism. Mass above the
+window, less than e^-39 by Chernoff's bound, is added; mass below is folded into the window, which
+can only raise delta. A window of more than `WINDOW` cells is made coarser, pessimistically.
 """
 
 from collections.abc import Callable, Sequence

@@ -91,7 +91,7 @@ class PrivUnit:
 
         the cap {v . u >= g} has the share q of the sphere
         with probability p = e^epsilon q / (1 - q + e^epsilon q) a uniform point v of the cap,
-        else one of the rest;        send scale v, which has mean u
+        else a uniform point v of the rest;        send scale v, which has mean u
 
     The height g >= 0 makes the scale least; all of epsilon is spent on one cap. With g = 0 it is
     a half space, as in Duchi, Jordan and Wainwright (JASA 2018): the message tells one bit.

@@ -32,7 +32,7 @@ COUNTED: tuple[Counted, ...] = ("latest", "first", "batch", "visits")  # see `Pe
 class PersonSum(FadingSum):
     """Sums of people's visits over batches of a public clock, each batch released once::
 
-        counted = "latest"   a person's latest visit: it replaces her visit before, and the sum
+        counted = "latest"   a person's latest visit: it replaces her earlier one, and the sum
                              goes on, so that a release is over all people so far
         counted = "first"    a person's first visit ever, and no other
         counted = "batch"    a person's first visit in each batch, in at most k batches

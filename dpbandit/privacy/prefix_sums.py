@@ -472,7 +472,7 @@ _BLOCK_SIZE = 16
 
 
 def _block_matrix() -> Floats:
-    """Return the matrix of a block of `BLT`, from (normals, buffers, N) to (all N, buffers, N)."""
+    """Return the matrix of a `BLT` block, (normals, buffers, noise) -> (noises, buffers, noise)."""
     z, buffers, N = np.split(np.eye(_BLOCK_SIZE + 6), [_BLOCK_SIZE, _BLOCK_SIZE + 5])
     prefixes = []
     for z_t in z:
@@ -489,7 +489,7 @@ class BLT(Correlated):
     tree aggregation, use BLTs" (2024); Dvijotham, McMahan, Pillutla, Steinke and Thakurta, FOCS
     2024. The noise is within half a percent of the optimum::
 
-        c_0 = 1,  c_{k+1} = sum_j output_scale_j buf_decay_j^k     column of C (of C^-1: inv_*)
+        c_0 = 1,  c_{k+1} = sum_j output_scale_j buf_decay_j^k     column of C (inv_*: of C^-1)
         N_t = N_{t-1} + z_t + sum_j inv_scale_j buf_j,    buf_j <- inv_decay_j buf_j + z_t
 
     computed in blocks of 16, by one small matrix product per replica.

@@ -290,7 +290,7 @@ class KNormSpend(_Releases):
 
     Guarantee:
         Pure DP with count x ratio, zCDP with count x ratio^2 / 2, and the curve of the module. The
-        movement must lie in the subspace of the noise; `dim` is the subspace's.
+        movement must lie in the subspace of the noise; `dim` is the dimension of that subspace.
 
     >>> spend = KNormSpend(5, 1 / 15, count=15, note="tree of 15 nodes")
     >>> round(spend.pure, 12), bool(spend.delta(0.322) < 1.02e-4)

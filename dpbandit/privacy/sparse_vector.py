@@ -61,8 +61,8 @@ class AboveThreshold(Mechanism):
     Guarantee:
         If one user moves every query up or down by at most s, then one run is epsilon-DP up
         to and including its halt (Theorem 3.23): shifting rho by s keeps all tests that did not
-        fire, for epsilon / 2, and the one that fired moves by at most 2 s, for epsilon / 2. All
-        `runs` compose.
+        fire, at cost epsilon / 2, and the test that fired moves by at most 2 s, at cost epsilon /
+        2. All `runs` compose.
 
     Args:
         streams: the random streams of the replicas.

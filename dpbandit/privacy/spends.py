@@ -115,7 +115,7 @@ class Composed:
 
 @dataclass(frozen=True)
 class GaussianSpend:
-    """Cost of a mechanism whose calls are mu-GDP together: L2 movement divided by noise stddev.
+    """Cost of a mechanism whose calls are mu-GDP together, mu = L2 movement / noise stddev.
 
     A running sum that is called once in every round has a release plan `slots`, for the cost of
     several rounds of one person. A mechanism that is called in some rounds only must not have one:

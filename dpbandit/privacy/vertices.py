@@ -46,7 +46,7 @@ class VertexGradients(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of a gradient, (G, d) or (d,)."""
+        """Shape of a gradient in d dimensions, (d,), or (G, d) with a row for each of G arms."""
         ...
 
     @property
@@ -236,7 +236,7 @@ def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
 def certified_budgets(
     n: int, *, noise: SelectionNoise, profile: Profile, epsilon: float, delta: float
 ) -> Floats:
-    """Return epsilon_t = c / sqrt t (inverse-sqrt) or c (uniform), c about the largest allowed.
+    """Return epsilon_t = c / sqrt t (inverse-sqrt) or c (uniform), for about the largest valid c.
 
     The certificate, the lesser of the exact loss distribution and zCDP, comes out between 0.99 and
     1 of epsilon; the search for c starts where the plain sum or zCDP meets the target. With
