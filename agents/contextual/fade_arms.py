@@ -43,8 +43,8 @@ nearly the sign) and if not (rewards may be skewed; it is nearly the residual it
 _SPREADS = np.geomspace(1 / 500, 1.0, 80)
 """Grid of standard deviations of residuals, as shares of half the range of rewards"""
 _SMALL_SPREAD, _SMALL_SPREAD_PENALTY = 1 / 60, 3.0
-"""Share of half the range below which a residual's standard deviation has e^-3 times the prior
-probability of a larger one, and the 3 of e^-3"""
+"""Share of half the range below which a residual's standard deviation has exp(-3) times the
+prior probability of a larger one, and the number 3 in it"""
 _DRIFT_WEIGHTS = np.array([0.1, 0.15, 0.2, 0.3, 0.15, 0.07, 0.03])
 """Probabilities that the residuals' standard deviation moves by -3 to 3 grid steps between
 releases; residuals shrink more often than they grow"""

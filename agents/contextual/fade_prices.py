@@ -202,7 +202,7 @@ def prior_stddev(dim: int, length: int, features: Features) -> Floats:
 
 
 def falling(theta: Floats, at: int = -1) -> Floats:
-    """Clip theta (R, D) to the ball, and the price slope, its coordinate `at`, to below 0."""
+    """Clip theta (R, D) to the ball `in_ball`, and its price slope, coordinate `at`, to below 0."""
     theta = np.array(theta)
     theta[:, at] = np.minimum(theta[:, at], -_LEAST_SLOPE)
     return in_ball(theta)

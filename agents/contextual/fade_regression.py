@@ -37,8 +37,8 @@ class SummedRegression(Arms):
     """Base class of agents that play the best arm of a ridge regression on released sums.
 
     Release k sums N_k rounds (old rounds count less) with noise of stddev s_G off the Gram matrix's
-    diagonal and s_u in the moment. `gram` and `moment` add up releases with equal public weights
-    N_k / (s_u^2 + N_k C^2 / d), C the bound of contexts, so that E moment = E gram theta; then::
+    diagonal and s_u in the moment. Release k has the public weight N_k / (s_u^2 + N_k C^2 / d)
+    in both sums, C the bound of contexts, so that E moment = E gram theta; then::
 
         theta = A^-1 moment,    A = gram + shift Gamma I,    Gamma = 2 sqrt(d) (added-up s_G),
 
