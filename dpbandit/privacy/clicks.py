@@ -141,9 +141,8 @@ class ListClicks(ListStatistic):
     of f^2, over all positions, a public constant. As a click at k has mean f_k phi_k . theta, F G
     theta is the mean of z: "squares" is least squares, of least variance for homoscedastic clicks,
     and "clicks" has the most signal for the same noise. The two agree where f is 0 or 1. "mean" has
-    answers y in {-1, 1} to all m positions and p = 1/m, b = 1; in a `PositionBased` model the
-    answers are 1 and -b_k, b_k = chi_k / (2 - chi_k), with weights p_k in proportion to chi_k (2 -
-    chi_k).
+    answers y in {-1, 1} at m positions, p = 1/m and b = 1; in a `PositionBased` model answers are
+    1 and -b_k, b_k = chi_k / (2 - chi_k), with weights p_k in proportion to chi_k (2 - chi_k).
 
     Guarantee:
         With g = `gram_weight`, replacing one user moves "clicks" and "squares" by at most sqrt(2 +

@@ -98,8 +98,7 @@ class GeneralisedGaussianSpend:
         which bounds the Renyi divergence of order a by `a (r - 1) |v|_r^2 / (2 sigma^2)`; and
         `|v|_r <= d^(1/r - 1/q) |v|_q`. At r = 2 the noise is Gaussian and mu is exact.
 
-    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper in kappa, which is the smoothness
-    of the norm that is used.
+    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper: kappa is of the norm in use.
     """
 
     r: float

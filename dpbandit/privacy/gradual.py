@@ -42,8 +42,7 @@ class Gradual(Factorisation):
         largest over users of the least l_1 cost of a cover by intervals that start at x or later;
         no earlier release has these noises, so streams may be adaptive. With Gaussian noise the
         exact cost is `early_norm`, the largest sqrt(a' Sigma^-1 a), a the 0/1 vector of prefixes
-        with a user and Sigma the covariance of N, for adaptive streams too (Denisov et al., NeurIPS
-        2022).
+        with a user, Sigma the covariance of N; also if adaptive (Denisov et al., NeurIPS 2022).
 
     Differs from the paper:
         1. Gaussian noise, and exact costs in place of bounds.

@@ -337,7 +337,7 @@ class PersonalMemory:
         self._sums[here, person[here], *(at[here] for at in place)] += value[here]
 
     def everybody(self) -> Floats:
-        """Return a copy of all sums, `(R, N, *shape)`, for checks, not for agents."""
+        """Return a copy of all sums, `(R, N, *shape)` for N persons, for checks, not for agents."""
         return self._sums.copy()
 
 
