@@ -244,7 +244,7 @@ def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None
 
     >>> oracle = local_oracle(Simplex(3), 1)
     >>> x, g = np.array([[0.2, 0.5, 0.3]]), np.array([[0.0, 1.0, 2.0]])
-    >>> oracle(x, np.array([0.4]), g).round(3)        # mass sqrt(3) 0.2 = 0.346 goes to the first
+    >>> oracle(x, np.array([0.4]), g).round(3)        # mass sqrt(3) 0.2 = 0.346 moves to entry 0
     array([[0.546, 0.454, 0.   ]])
     """
     if isinstance(domain, LpBall) and domain.p == 1:

@@ -44,7 +44,7 @@ _CONCENTRATION = 10.0  # sum of the parameters of beta rewards: mean m is Beta(1
 _SWITCH_SHARE, _PIECES, _WALK_SD = 0.25, 4, 0.5
 """Share of rounds before a switch; pieces of a drift; stddev of a mean's random walk at the end"""
 _FIRST_PHASE, _PHASE_GROWTH = 100, 1.6
-"""Rounds of the constrained adversary's first phase; ratio of a phase's length to the one before"""
+"""Rounds of the constrained adversary's first phase; ratio of a phase's length to the last one's"""
 
 
 @dataclass(frozen=True, kw_only=True)

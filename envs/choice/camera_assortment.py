@@ -78,7 +78,7 @@ class CameraAssortment(ChoiceProblem):
 
     Rewards:
         Hundreds of dollars: the margin of the camera bought, 0 if none was; in [0, 1.89].
-        `info["choice"]` is the camera, 8 for none. Margins are prices less assumed unit costs of
+        `info["choice"]` is the camera, 8 for none. Margins are prices minus assumed unit costs of
         0.40 and 0.10 for each feature.
 
     Arguments:

@@ -149,14 +149,14 @@ def read_ratings(
     the first line has. A first line whose third field is `rating` is a header: of ratings.csv,
     userId,movieId,rating,timestamp.
 
-    The scale of ratings is `low` to `high`, by default the one of the file's format; it is never
+    The scale of ratings is `low` to `high`, by default the scale of the file's format; it is never
     computed from the ratings:
 
     ====================================  =======================================================
     file                                  scale
     ====================================  =======================================================
     `u.data`, tabs                        1 to 5, by the README of MovieLens 100K
-    `ratings.csv`, commas, with a header  0.5 to 5, as of 20M and later
+    `ratings.csv`, commas, with a header  0.5 to 5, since MovieLens 20M
     `ratings.dat`                         `low` and `high`: 1, 5 for MovieLens 1M, 0.5, 5 for 10M
     any other                             `low` and `high`, required
     ====================================  =======================================================
@@ -340,7 +340,7 @@ class Rated:
     def _fit(self, **n_items: int) -> Fitted:
         """Fit the model of the most rated items.
 
-        The only keyword argument is their number; its name is the one that error messages use.
+        The only keyword argument is the number of items; error messages use the argument's name.
         Raises `InputError` for a file that cannot be read, and for invalid settings.
         """
         whole("rank", self.rank, 1, MOST_DIM)

@@ -179,7 +179,7 @@ class StockPricing(ResampledChoices):
 
     @property
     def prices(self) -> Floats:
-        """Price of each action except the one that closes the shop, dollars, (12,)."""
+        """Price of each action except the last, which closes the shop, in dollars, (12,)."""
         return self._demand.prices
 
     def reset(self, streams: Streams) -> None:

@@ -26,7 +26,7 @@ FALSE_ALARM = 0.01
 _HINT_P_VALUE = 0.2
 """p-value below which the error message says how many people would be enough for significance"""
 LEAST_SPREAD = 1e-6
-"""Variance added to that of every coefficient, so that the population's law is not singular"""
+"""Variance added to every coefficient's, so that the population's law is not singular"""
 _MAX_LOG_SLOPE, _MAX_EXPONENT = 10.0, 50.0
 """Largest logarithm of a price slope, as in `OwnLogitSpec`, and of its common or personal part"""
 _NODES, _MODE_STEPS, _FIT_ROUNDS = 7, 25, 12  # nodes per axis; most steps to a mode; most rounds
@@ -269,9 +269,9 @@ class Tastes:
     law: Prior
     """distribution of people's coefficients in the population, of level and log price slope"""
     level: tuple[float, float]
-    """standard deviation of personal effects on the logit at the middle price, and its error"""
+    """stddev of personal effects on the logit at the middle price, and its standard error"""
     slope: tuple[float, float]
-    """standard deviation of personal effects on the logarithm of the price slope, and its error"""
+    """stddev of personal effects on the logarithm of the price slope, and its standard error"""
     correlation: float
     """correlation of the personal effects of `level` and `slope`"""
     ratio: float
