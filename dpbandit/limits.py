@@ -280,7 +280,7 @@ def least_regret_for(problem: GLMBandit, mu: float) -> float:
 
 
 def mean_length(dim: int) -> float:
-    """Compute the mean of |x_1| for x uniform on the unit sphere in `dim` dimensions."""
+    """Compute the mean of `|x_1|` for x uniform on the unit sphere in `dim` dimensions."""
     return exp(gammaln(dim / 2) - gammaln((dim + 1) / 2)) / sqrt(pi)
 
 

@@ -344,7 +344,7 @@ class DPHDBChoices(FrankWolfeBandit):
         warm_up     int(ln(d T) ln T / epsilon^2)           as printed, at most T / 10 in all
 
     Here n is the number of steps, t the step, e epsilon, R the `radius`, D = 2R; M and B bound
-    contexts and rewards; L = M max |zeta - r| and beta = M^2 max zeta' with the inverse link zeta.
+    contexts and rewards; `L = M max |zeta - r|`, beta = M^2 max zeta', zeta the inverse link.
 
     Differs from the paper:
         Points 1 and 2 apply to "certified" only, the others to both calibrations.

@@ -145,7 +145,7 @@ class CodedByArm:
     def decoded(self, coded: Floats) -> Floats:
         """Return the sums of each arm, (R, K, d), from sums of coded scores, (R, K d).
 
-        White noise of variance s^2 becomes noise of covariance s^2 `gram`^-1 between the arms.
+        White noise of variance s^2 becomes noise of covariance s^2 inv(gram) between the arms.
         """
         by_code = coded.reshape(len(coded), self.n_actions, -1)
         return np.asarray(np.linalg.inv(self.codes).T @ by_code)

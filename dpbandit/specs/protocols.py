@@ -386,7 +386,7 @@ class BanditSpec(Spec):
 
     @property
     def parameter_norm(self) -> float:
-        """Bound on |theta| that holds if x . theta is a possible reward for all contexts x."""
+        """Bound on `|theta|` that holds if x . theta is a possible reward for all contexts x."""
         growth = self.dim**0.5 if self.context_order == 1 else 1.0
         return growth * self.reward_bound / self.context_bound
 
