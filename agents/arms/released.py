@@ -43,10 +43,10 @@ class AllocationTS(ReleasedArms):
         are released, so `CountedSums` covers all. It is joint DP, too, as arms are drawn before
         users are seen.
 
-    **Regret** on users with the same law is near that of Thompson sampling without privacy, plus a
-    price of order K log T / epsilon; the tables are in the study. It has no proof here. If the best
-    arm changes, regret is linear: no release is forgotten, so the former best arm is played for a
-    share of all rounds. With one arm for each batch in step 4 regret would have a linear tail.
+    **Regret** on users with the same law is near Thompson sampling's without privacy, plus a price
+    of order K log T / epsilon; the tables are in the study. It has no proof here. If the best arm
+    changes, regret is linear: no release is forgotten, so the former best arm is played for a share
+    of all rounds. With one arm for each batch in step 4 regret would have a linear tail.
 
     **Arms that come and go** by a public schedule: in rounds without some arms, step 3 is one draw
     for the round, and the best available arm is played. Masks that users bring are refused: counts

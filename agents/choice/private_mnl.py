@@ -33,7 +33,7 @@ class Released(Assortments):
     first_batch: Count | None = None
     """rounds of random sets; if None, enough to outweigh noise, at most a tenth of the horizon"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
-    """relative growth of a batch over the one before"""
+    """relative growth of a batch over the batch before it"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -163,7 +163,7 @@ class MNLCounts(Released):
     """
 
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.3
-    """relative growth of a batch over the one before"""
+    """relative growth of a batch over the batch before it"""
     bonus: Least0 = 1.0
     """optimism, in standard errors of an item's weight"""
 

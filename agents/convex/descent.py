@@ -58,7 +58,7 @@ class OGD(Points):
     """Online gradient descent with projections.
 
     Zinkevich, "Online convex programming and generalized infinitesimal gradient ascent", ICML
-    2003; the steps for strongly convex losses are those of Hazan, Agarwal and Kale, Machine
+    2003; the steps for strongly convex losses are from Hazan, Agarwal and Kale, Machine
     Learning 2007::
 
         w_1 = the centre of the domain C, of diameter D; for t = 1..T:

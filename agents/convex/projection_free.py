@@ -347,15 +347,14 @@ class PrivateBandit(ProjectionFree):
     Differs from the paper:
         1. The printed last step ascends: the sign of shat is corrected (`sign`).
         2. "certified" noise has the exact count of nodes and the sensitivity of one value; "paper"
-           is literal (Lemmas 7 and 10), and the accountant certifies its true epsilon beside the
-           claim: if zeta is at its cap r/2, the printed noise may be too small.
+           has the noise of Lemmas 7 and 10, and the accountant certifies its true epsilon beside
+           the claim: if zeta is at its cap r/2, the printed noise may be too small.
         3. The domain is shrunk, so that no point outside is played; a variant without shrinking
            would need values outside the domain, so there is none.
         4. T need not be a square.
         5. Precision D / sqrt(b) is a distance: Frank-Wolfe stops at a gap of 2 D'^2 / (b + 2).
         6. k-norm, local noise, tuned and halved parameters are additions. A smaller zeta shrinks
-           the domain less: for linear losses most regret, T zeta L R / r, is from the shell left
-           out.
+           the domain less: for linear losses most regret, T zeta L R / r, is from the part cut off.
         7. `anytime` restarts do not multiply the cost by log T, because epochs see disjoint users.
 
     >>> from dpbandit.specs.convex import ConvexSpec
@@ -373,8 +372,8 @@ class PrivateBandit(ProjectionFree):
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
-    """target, in [0, 1); if None, 1e-6 with Gaussian noise, else 0. Above 0, trees have the least
-    noise whose privacy loss distribution meets it; local noise meets epsilon at delta = 0"""
+    """target, in [0, 1); if None, 1e-6 with Gaussian noise, else 0. If delta > 0, trees have the
+    least noise whose privacy loss distribution meets the target; local noise has delta = 0"""
     noise: Literal["gaussian", "laplace", "k-norm", "local"] = "gaussian"
     """distribution of the noise"""
     calibration: Literal["certified", "paper"] = "certified"

@@ -283,7 +283,7 @@ class BatchLeader(Follower):
     epsilon: Epsilon = 1.0
     """target at delta = 0, > 0; with inf the agent plays the last batch's leader, ties at random"""
     growth: Positive = 1.0
-    """relative growth of a batch over the one before"""
+    """relative growth of a batch over the batch before it"""
     draws = started(EpochSelection)
 
     def start(self) -> None:

@@ -175,7 +175,7 @@ class SparseVectorExperts(Segments):
     best_loss: Least0 = 0.0
     """public bound L* on the total loss of the best expert"""
     beta: Inside01 | None = None
-    """failure probability of threshold and K; if None, 1/T, but 0.05 has less regret in practice"""
+    """failure probability for threshold and K; if None, 1/T; in practice 0.05 has less regret"""
     lag: bool = False
     """True if tests take effect one round late, as in the order of lines that the paper prints"""
 
@@ -240,7 +240,8 @@ class AdaptiveSparseVectorExperts(Segments):
     calibration: Literal["certified", "paper", "paper-fixed"] = "certified"
     """constants as certified, as printed, or as printed with the errors above corrected"""
     first_loss: Positive | None = None
-    """initial bound L* on the best loss, > 0; if None, the margin at L* = 0; always 1 as printed"""
+    """initial bound L* on the best loss, > 0; if None, the margin at L* = 0; 1 with printed
+    constants"""
     beta: Inside01 | None = None
     """failure probability of a phase; if None, 1/T"""
     lag: bool = False

@@ -1,4 +1,4 @@
-"""Cascading bandits without contexts, from exact or noisy counts of items' looks and clicks."""
+"""Cascading bandits without contexts, from counts of users' looks at items and clicks."""
 
 from math import inf, log
 from typing import Literal, TypeAlias
@@ -81,15 +81,15 @@ def posterior(looks: Floats, clicks: Floats, noise: float) -> Floats:
 class ItemCounts(Lists):
     """Base class of agents that list the items with the largest bounds on their click rates.
 
-    Bounds "kl" and "ucb1" put items with hardly any looks first. In a cascade the order of a list
-    changes its looks, not its reward; "least-examined" shows the least seen items first.
+    Bounds "kl" and "ucb1" put items that hardly any user looked at first. In a cascade a list's
+    order changes the looks, not the reward; "least-examined" shows the least seen items first.
     """
 
     bound, order = "kl", "index"
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of a count's noise; items with fewer looks than 1 + this are new."""
+        """Standard deviation of a count's noise; items are new below 1 + `noise_sd` looks."""
         return 0.0
 
     def start(self) -> None:
@@ -174,7 +174,7 @@ class CascadeUCB(ItemCounts):
     bound: Bound = "kl"
     """upper confidence bound of an item's click rate once seen"""
     order: Order = "index"
-    """order of a list, by the largest bound first or with the fewest looks first"""
+    """order of a list; largest bound first, or items that the fewest users looked at first"""
 
     def start(self) -> None:
         super().start()
@@ -186,7 +186,7 @@ class CascadeUCB(ItemCounts):
 
 
 class PrivateCascade(ItemCounts):
-    """Cascading bandit on noisy counts of looks and clicks, for few items and many rounds.
+    """Cascading bandit on noisy counts of looks at items and clicks, for few items, many rounds.
 
     After the idea of Wang, Dong, Wang, Li and Shao, "Cascading bandit under differential privacy",
     ICASSP 2022 (arXiv 2105.11126), reconstructed, as the text of its algorithms was not available.
@@ -223,7 +223,7 @@ class PrivateCascade(ItemCounts):
     """upper bound of an item's click rate; "posterior" allows for the noise of counts, "kl" and
     "ucb1" spend many rounds on every item"""
     order: Order = "least-examined"
-    """order of a list, by the largest bound first or with the fewest looks first"""
+    """order of a list; largest bound first, or items that the fewest users looked at first"""
     refresh_every: Count | None = None
     """number of rounds between releases of all counters; if None, T / 200, at most 100"""
 

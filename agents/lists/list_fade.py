@@ -175,7 +175,7 @@ class ListFADE(Lists):
     fade: Chance = 0.85
     """factor of a batch's weight from one release to the next, in [0, 1]"""
     growth: Growth = 0.1
-    """relative growth of a batch over the one before"""
+    """relative growth of a batch over the batch before it"""
     first_batch: Count | None = None
     """rounds of uniform play; if None, max(30, 16 sqrt(d) / mu) for d features, at most T / 10"""
     forgetting: Chance = 0.7
@@ -320,7 +320,7 @@ class ListFADE(Lists):
 
 
 class ListExperts(Lists):
-    """Follow a ranking policy drawn uniformly from those that may still be the best.
+    """Follow a ranking policy drawn uniformly from the policies that may still be the best.
 
     Policy j is a public direction w_j: it shows a user with tastes u the m items whose
     vectors v_i have the largest v_i . (u * w_j), the largest where most users look::
@@ -358,7 +358,7 @@ class ListExperts(Lists):
     width: Least0 = 1.0
     """half the length of a confidence interval, in standard errors"""
     growth: Growth = 1.0
-    """relative growth of a batch over the one before"""
+    """relative growth of a batch over the batch before it"""
     first_batch: Count | None = None
     """rounds of the first batch; if None, max(40 P, 10 P / mu), P policies, at most T / 10"""
 

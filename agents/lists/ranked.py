@@ -17,7 +17,7 @@ from dpbandit.specs.lists import ListSpec
 _WIDTHS_CHUNK = 5000
 """Number of items whose confidence widths are computed at once, so that they fit the cache."""
 _CANDIDATES = 128
-"""Number of items, those with the largest means, whose bounds are always computed."""
+"""Number of items with the largest means; their bounds are always computed."""
 _RIDGE_SHARE = 1e-10
 """Smallest ridge divided by the largest possible sum of squares, against rounding errors."""
 

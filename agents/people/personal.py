@@ -143,7 +143,7 @@ class MixedEffects(Personal):
     first_batch: Count = 100
     """slots of uniform play at the start"""
     growth: Growth = 0.1
-    """each batch is 1 + growth times as long as the one before"""
+    """each batch is 1 + growth times as long as the batch before it"""
 
     def start(self) -> None:
         T, d, R, self.memory = self.spec.horizon, self.spec.arms.dim, self.R, not self.pooled
@@ -424,7 +424,7 @@ class PersonalFADE(Personal):
     first_batch: Count | None = None
     """slots of uniform play; if None, 8 sqrt(d) / mu, from 100 to a tenth of the horizon"""
     growth: Growth = 1.0
-    """each batch is 1 + growth times as long as the one before"""
+    """each batch is 1 + growth times as long as the batch before it"""
     tastes: Least0 = 0.5
     """standard deviation of a person's taste around the population's, N(0, tastes^2 I/d)"""
     noise: Positive = 0.5

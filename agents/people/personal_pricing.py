@@ -79,7 +79,7 @@ class PersonalPricing(Agent[ReturningSpec]):
     first_batch: Count | None = None
     """slots of the first batch; if None, the number of people, at most a tenth of the horizon"""
     growth: Growth = 0.5
-    """each batch is 1 + growth times as long as the one before"""
+    """each batch is 1 + growth times as long as the batch before it"""
     sums, beliefs, history = started(PersonSum), started(PersonalMemory), started(PersonalMemory)
     visit = started(TastesSpec)
 

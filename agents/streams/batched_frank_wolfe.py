@@ -261,9 +261,9 @@ class NoisySFW(Points):
     direction: Reading = "corrected"
     """distribution of the noise's direction, corrected or as printed"""
     lipschitz: Positive | None = None
-    """(paper) Lipschitz constant that noise assumes; if None, that of the loss"""
+    """(paper) Lipschitz constant that noise assumes; if None, the loss's constant"""
     smoothness: Least0 | None = None
-    """(paper) smoothness that noise assumes; if None, that of the loss"""
+    """(paper) smoothness that noise assumes; if None, the loss's smoothness"""
     beyond_validity: bool = False
     """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
 

@@ -269,8 +269,8 @@ class DPTOFW(FrankWolfe):
     Differs from the paper:
         Items 1, 2 and 3 do not apply with calibration="paper".
 
-        1. g_t is clipped in l_2, not bounded by beta, L and D, which it hardly ever reaches; this
-           saves most noise.
+        1. g_t is clipped in l_2. The paper bounds it by beta, L and D, a bound it hardly ever
+           reaches; the clip saves most noise.
         2. The tree is composed exactly, with six times less noise at T = 10^4, or replaced by
            correlated Gaussian noise, 2.5 times less again (in the mean square of a prefix).
         3. Steps have a factor c.
@@ -317,11 +317,11 @@ class DPTOFW(FrankWolfe):
     direction: Reading = "corrected"
     """distribution of the noise's direction, corrected or as printed"""
     lipschitz: Positive | None = None
-    """(paper) Lipschitz constant that noise assumes; if None, that of the loss"""
+    """(paper) Lipschitz constant that noise assumes; if None, the loss's constant"""
     smoothness: Least0 | None = None
-    """(paper) smoothness that noise assumes; if None, that of the loss"""
+    """(paper) smoothness that noise assumes; if None, the loss's smoothness"""
     diameter: Positive | None = None
-    """(paper) diameter that noise assumes; if None, that of the domain"""
+    """(paper) diameter that noise assumes; if None, the domain's diameter"""
     beyond_validity: bool = False
     """(paper) run at any epsilon; the certificate says what epsilon the noise gives"""
 
