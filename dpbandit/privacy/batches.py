@@ -321,7 +321,7 @@ class LocalSums:
 
     @property
     def spend(self) -> Spend:
-        """Privacy cost of all releases, equal to that of the noisy values."""
+        """Privacy cost of all releases, equal to the cost of the noisy values."""
         return self._values.spend
 
     def __call__(self, y: Floats, u: Floats) -> Floats | None:

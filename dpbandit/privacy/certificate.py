@@ -275,7 +275,7 @@ def _spend_from_dict(values: dict[str, Any]) -> Any:
 
 
 def _kind_and_fields(value: Any) -> dict[str, Any]:
-    """Return the class name and fields of a release plan, and those of its factorisation."""
+    """Return the class name and fields of a release plan, and the fields of its factorisation."""
     inner = {
         name: _kind_and_fields(one) if isinstance(one, Factorisation) else one
         for name, one in vars(value).items()

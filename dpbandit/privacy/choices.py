@@ -57,7 +57,7 @@ class GivenScores:
         return scores
 
     def after(self, total: Floats, query: Floats) -> Floats:
-        """Return the scores (R, n) that replace those of the call before."""
+        """Return the scores (R, n) that replace the scores of the call before."""
         return query
 
     def scores(self, total: Floats) -> Floats:
@@ -441,7 +441,7 @@ class EpochSelection(ExponentialMechanism):
 
     Guarantee:
         If at_release, floor and ends are public or functions of releases, then all calls cost
-        `spend`, that of the `draws` of one epoch: a round's losses are in one epoch's S only, where
+        `spend`, the cost of `draws` selections: a round's losses are in one epoch's S only, where
         they move every score by at most 1, and a floor does not increase this change.
 
     Args:

@@ -79,9 +79,9 @@ class FadingSum(Mechanism):
     Guarantee:
         All releases together are mu-GDP, mu = column_norm / noise_multiplier, as every release has
         fresh noise: a user of batch b moves release k >= b by fade^(k - b) times the change of her
-        batch's sum, so she moves the vector of their exact sums by a norm of at most sensitivity x
-        column_norm, column_norm = sqrt(1 + fade^2 + fade^4 + ...), largest for the first batch. It
-        holds for adaptive streams too (Denisov, McMahan, Rush, Smith and Thakurta, NeurIPS 2022:
+        batch's sum, and so the vector of exact sums by a norm of at most sensitivity x column_norm,
+        column_norm = sqrt(1 + fade^2 + fade^4 + ...), largest for the first batch. It holds for
+        adaptive streams too (Denisov, McMahan, Rush, Smith and Thakurta, NeurIPS 2022:
         lower-triangular maps with Gaussian noise).
 
     >>> from dpbandit.privacy.moments import ClippedVectors

@@ -356,7 +356,7 @@ class LedgerCheck:
 
     An entry pays for one mechanism, that with the same `spend`. A `Parallel` pays for any number of
     its parts, as long as no two of them are called for one user; unless `CallLog.count_users`
-    recorded all users, only the total number of calls is compared with that of users. A
+    recorded all users, only the total number of calls is compared with the number of users. A
     `Sequential` may be in a ledger part by part. A mechanism that `Repeated` pays for by a factor
     must be called once for every user, or visits would be closer in calls than in rounds.
     Mechanisms without cost need no entry, and a ledger of infinite cost allows all calls.

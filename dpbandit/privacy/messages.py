@@ -38,7 +38,7 @@ class LocalStatistic(Mechanism):
 
     Guarantee:
         Every message is locally (epsilon, delta)-DP, exactly mu-GDP, against whoever collects it. A
-        user sends one, so all together cost as much as one, adaptively.
+        user sends one message, so all messages together cost as much as one, adaptively.
 
     Args:
         statistic: the clipped function of a round.
@@ -48,7 +48,7 @@ class LocalStatistic(Mechanism):
         stddev: standard deviation in units of the statistic; None for the least allowed.
     """
 
-    # "A user sends one, so all together cost as much as one"
+    # "A user sends one message, so all messages together cost as much as one"
     needs = frozenset({Fact.ONCE})
 
     releases_sum = True
@@ -208,8 +208,8 @@ class LocalVectors(Mechanism):
     Guarantee:
         Each message is locally private, (epsilon, delta)-DP for "gaussian" and epsilon-DP else, for
         any two vectors of length at most 1: replacing one moves it by at most 2, in l_1 by at most
-        2 sqrt(D). That holds against whoever collects messages. A user sends one, so all together
-        cost as much as one, adaptively.
+        2 sqrt(D). This holds against whoever collects messages. A user sends one message, so all
+        together cost as much as one, adaptively.
 
     Args:
         streams: the random streams of the replicas.
@@ -223,7 +223,7 @@ class LocalVectors(Mechanism):
     (44.0, 1.0)
     """
 
-    # "A user sends one, so all together cost as much as one"
+    # "A user sends one message, so all together cost as much as one"
     needs = frozenset({Fact.ONCE})
 
     trust = LOCAL_TRUST

@@ -67,7 +67,7 @@ class PrefixSum(Mechanism):
     A call returns the new release `(R, *shape)`, or None in rounds without one.
 
     Guarantee:
-        Replacing a user moves one leaf, that of her round on a public clock, by at most the
+        Replacing a user moves one leaf, the leaf of her round on a public clock, by at most the
         statistic's sensitivity, whatever is fed; all releases together cost `spend`, also where
         later rounds depend on earlier releases.
     """

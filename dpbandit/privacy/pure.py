@@ -317,7 +317,7 @@ class KNormSpend(_Releases):
 
 @lru_cache(maxsize=64)
 def _atoms(dim: int, ratio: float) -> tuple[Floats, Floats]:
-    """Return losses, from -ratio to ratio, and masses that dominate those of one release."""
+    """Return losses, from -ratio to ratio, and masses that dominate the loss of one release."""
     a, half = ratio, (dim - 1) / 2
     special = scipy.special
     least, most = max(special.gammaincinv(dim, 1e-20), 1e-3 * a), special.gammainccinv(dim, 1e-20)

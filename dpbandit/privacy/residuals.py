@@ -336,7 +336,7 @@ class SaleResiduals:
     where phi_1..d are the entries of `demand_rows` that depend on the customer alone. At the true
     parameter v has mean 0, whatever the prices; the moments describe the customers. In `units`
     the second line is `moment_weight` = w times as long, and its half-vectorisation isometric. A
-    round may have a direction (R, D) as a fourth entry, which replaces that of phi in v.
+    round may have a direction (R, D) as a fourth entry, in place of the direction of phi in v.
 
     Guarantee:
         Rows and x are clipped to norm 1, y to [0, 1] (non-finite ones become 0), residuals to [-1,

@@ -250,12 +250,12 @@ class RedrawBit(Mechanism):
     times 1 - p, so that no loss rules out a redraw.
 
     Guarantee:
-        If every call's loss is that of a choice fixed before its round, and choices and `active`
-        are public or functions of releases, then all calls together are epsilon-DP for replacing
-        one round, epsilon = `bit_epsilon(h, p)`: given the releases before it, a user's loss
-        decides her own round's bit alone. There loss l in [0, 1] keeps with probability (1 - p)
-        e^(-h l), which moves by a factor of e^h at most, and redraws with probability between p and
-        p + (1 - p) (1 - e^-h).
+        If every call's loss is the loss of a choice fixed before its round, and choices and
+        `active` are public or functions of releases, then all calls together are epsilon-DP for
+        replacing one round, epsilon = `bit_epsilon(h, p)`: given the releases before it, a user's
+        loss decides her own round's bit alone. There loss l in [0, 1] keeps with probability (1 -
+        p) e^(-h l), which moves by a factor of e^h at most, and redraws with probability between p
+        and p + (1 - p) (1 - e^-h).
 
     Args:
         streams: the random streams of the replicas.

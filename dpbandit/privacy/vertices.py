@@ -83,9 +83,9 @@ class NoisyVertex(Mechanism):
 
     Guarantee:
         If user s is replaced, everything released is as private as n mechanisms of budgets
-        epsilon_1..epsilon_n, those of ONE arm, without a factor for the number of arms: `spend`.
-        Proof, for the view of all vertices, with all other users given (they may react to the
-        view): (a) Adding one number to all scores changes no argmin, so only the range of the
+        epsilon_1..epsilon_n, the budgets of ONE arm, without a factor for the number of arms:
+        `spend`. Proof, for the view of all vertices, with all other users given (they may react to
+        the view): (a) Adding one number to all scores changes no argmin, so only the range of the
         change of scores counts: at most D `|change of w|_inf = D |change of G_a|_inf / (i+1)`. A
         range r against noise of scale b is (r/b)-DP for Laplace (given the other noises, the
         winner's threshold moves by at most r), and has bounded range r/b for Gumbel (log-weights
