@@ -170,7 +170,7 @@ class AuditReport:
     def verdict(self) -> str:
         """Verdict in a few words, the worst finding first.
 
-        "over-noised" means that the certified epsilon is below half of the claimed one.
+        "over-noised" means that the certified epsilon is below half of the claimed epsilon.
         "certificate exceeds claim" follows from accounting alone, "CLAIM BROKEN" from runs.
         """
         if self.claimed_epsilon == inf:
@@ -398,7 +398,7 @@ def audit(
 
 
 def _check_promise(ledger: Ledger) -> None:
-    """Raise `InputError` for a privacy promise that expires, or that does not cover contexts."""
+    """Raise `InputError` for a guarantee that expires, or that does not cover contexts."""
     window = ledger.notion.window
     if window is not None:
         raise InputError(
@@ -535,7 +535,7 @@ def _best_pair(
     seed: int,
     advance: Callable[[int], None],
 ) -> tuple[Pair, Ends]:
-    """Return the pair of streams separated best by learned scores, and its `public_ends`."""
+    """Return the pair of streams separated best by learned scores, and its users' `public_ends`."""
     found = []
     for pair in candidates:
         ends = public_ends(config, spec, pair, seed) if view == "released" else []

@@ -40,7 +40,7 @@ from dpbandit.privacy import Ledger, curves
 _THRESHOLDS = expit(np.linspace(-8, 8, 129))
 """Levels of the quantiles of all runs' scores that are tried as thresholds."""
 _CHOICE_CAUTION = 20
-"""Divisor of `failure` while thresholds are chosen, as the best of many rates looks too good; only
+"""Divisor of `failure` while thresholds are chosen, as the best of many rates is too high; only
 power depends on the divisor: from 4 to 250, bounds of epsilon differ by at most a tenth."""
 _MAX_EPSILON = 700.0
 """Epsilon from which on a claim counts as no claim, because e^epsilon would overflow."""
@@ -191,7 +191,7 @@ def _choices(a: Floats, b: Floats, failure: float) -> list[tuple[float, bool, fl
 def _rates(
     a: Floats, b: Floats, cuts: Floats, forward: bool, failure: float
 ) -> tuple[Floats, Floats]:
-    """Return lower bounds of TPR and upper bounds of FPR, of the test at each cut."""
+    """Return a lower bound of TPR and an upper bound of FPR for each threshold in `cuts`."""
     below_a, below_b = (np.searchsorted(np.sort(s), cuts) for s in (a, b))
     hits, false = (len(b) - below_b, len(a) - below_a) if forward else (below_a, below_b)
     n_hits, n_false = (len(b), len(a)) if forward else (len(a), len(b))
@@ -227,7 +227,7 @@ ChoiceNoise: TypeAlias = Literal["gumbel", "laplace", "gaussian"]
 TestNoise: TypeAlias = Literal["laplace", "exponential"]
 
 _CURVE_TOLERANCE = 1e-12
-"""Distance above the claim's curve up to which an exact attack counts as rounding."""
+"""Distance above the claim's trade-off curve up to which an attack counts as a rounding error."""
 _NOISE_REACH = 40.0
 """Multiple of the noise scale at which integrals end; the probability beyond is < 1e-17."""
 _MAX_SCORE_GAP = 800.0
@@ -252,16 +252,17 @@ class ExactFinding:
 def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
     """Compare two exact output distributions with a claim.
 
-    By Neyman and Pearson (1933) the best attacks say "B" at the k releases of largest q / p, and
-    each k gives a corner of the curve; reverse attacks say "A" at all others. A claim's curve is
-    concave, so the claim holds everywhere if it holds at the corners.
+    By Neyman and Pearson (1933) the best attacks say "B" at the k releases of largest q / p; each k
+    gives a corner of the best TPR as a function of FPR. Attacks that exchange the roles of A and B
+    say "A" at all other releases. A claim bounds TPR by a concave function of FPR, so the claim
+    holds everywhere if it holds at the corners.
 
     Args:
         p: probability of every release on data set A, (n,).
         q: probability of every release on the neighbouring data set B, (n,).
         claim: the claim to be tested.
 
-    Raises `InputError` unless p and q are laws on the same releases.
+    Raises `InputError` unless p and q are distributions on the same releases.
 
     >>> fair = randomised_response(0, 2, epsilon=1.0), randomised_response(1, 2, epsilon=1.0)
     >>> exact_audit(*fair, Claim(1.0, 0.0)).flagged, exact_audit(*fair, Claim(0.9, 0.0)).flagged
@@ -332,7 +333,7 @@ def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Fl
 
     Gumbel noise gives softmax(scores / scale), the exponential mechanism. With noise of density f
     and distribution function F, candidate i wins with probability int f(x - u_i) prod_{j != i}
-    F(x - u_j) dx, where u = scores / scale; Gauss-Legendre integrates on pieces without kinks.
+    F(x - u_j) dx, where u = scores / scale, by Gauss-Legendre rules on pieces without kinks.
     The scale is 2 x sensitivity / epsilon in `ExponentialMechanism` and `ReportNoisyMax`; without
     noise (`scale` 0) the first of the largest scores wins.
 
@@ -354,7 +355,7 @@ def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Fl
 
 
 def _nodes(low: float, high: float, kinks: Floats, step: float = 0.5) -> tuple[Floats, Floats]:
-    """Return points and weights of a Gauss-Legendre rule from low to high, split at `kinks`."""
+    """Return points and weights of Gauss-Legendre rules between low, the `kinks` and high."""
     inner = kinks[(kinks > low) & (kinks < high)]
     ends = np.unique(np.concatenate([np.arange(low, high, step), inner, [high]]))
     half = np.diff(ends)[:, None] / 2

@@ -23,7 +23,7 @@ class BuysFirst:
     """An answer to assortments: the purchase of the first offered product in a fixed order."""
 
     order: Ints
-    """all N products, (N,), in the order of her preference"""
+    """all N products, (N,), most preferred first"""
 
     def __call__(self, action: AnyArray) -> Floats:
         """Return the products (R,) bought from assortments (R, N)."""

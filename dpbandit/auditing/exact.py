@@ -3,7 +3,7 @@
 Mechanisms that draw by losses are scored by each release's log-ratio, given earlier releases::
 
     mechanism                        a release                    its law, given all losses
-    OneShotTopK and subclasses       candidates, best first       softmax, without replacement
+    OneShotTopK and subclasses       candidates, best first       softmax without replacement
     SegmentAboveThreshold            whether the segment ends     an integral over threshold noise
     RedrawBit                        whether to draw anew         `RedrawBit.keeps`
 
@@ -59,19 +59,19 @@ from dpbandit.privacy.sparse_vector import RedrawBit
 _MAX_LOG_RATIO = 700.0
 """Log-ratio of a release that is impossible on one of two neighbouring data sets."""
 _MAX_CANDIDATES = 256
-"""Largest number of candidates for exact scores of draws; nets of points have thousands."""
+"""Largest number of candidates whose draws are scored exactly; points of a net are thousands."""
 _MIN_PROBABILITY = 1e-300  # floor on integrals, so that their logarithms are finite
 # ends of the pieces of Gauss-Legendre integration, in units of the noise scale
 _PIECE_ENDS = np.concatenate([np.arange(-8.0, 8.5, 0.5), [16.0, 40.0]])
-_PIECE_ENDS = np.unique(np.concatenate([-_PIECE_ENDS, _PIECE_ENDS]))  # with either sign
+_PIECE_ENDS = np.unique(np.concatenate([-_PIECE_ENDS, _PIECE_ENDS]))  # symmetric about 0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)  # on [-1, 1]
-# nodes of the integration on all pieces, and their weights
+# points of the Gauss-Legendre rules on all pieces
 _NODES = (_PIECE_ENDS[:-1, None] + np.diff(_PIECE_ENDS)[:, None] / 2 * (1 + _NODES)).ravel()
-_WEIGHTS = (np.diff(_PIECE_ENDS)[:, None] / 2 * _WEIGHTS).ravel()  # of nodes
+_WEIGHTS = (np.diff(_PIECE_ENDS)[:, None] / 2 * _WEIGHTS).ravel()  # of these points
 
 
 class Draws:
-    """Listener to a mechanism that draws candidates by their total losses; scores the draws."""
+    """Score of a mechanism's draws of candidates by total losses; observes all calls."""
 
     def __init__(self, mechanism: OneShotTopK, runs: int) -> None:
         self._mechanism, self._differed = mechanism, False
@@ -101,7 +101,7 @@ class Draws:
 
 
 class Segments:
-    """Listener to a sparse vector on segments; scores the length of the differing user's segment.
+    """Score of the length of the differing user's segment in a sparse vector on segments.
 
     Given the threshold noise r, of density p, tests are independent: a segment fires at its k-th
     test with probability int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, where z_i = threshold + r -
@@ -148,13 +148,13 @@ class Segments:
         return self._ratio(self._there, self._here)
 
     def _ratio(self, there: Floats, here: Floats) -> Floats:
-        """Return the log-ratios (2 R,) of the integrals of two functions, given at (2 R, nodes)."""
+        """Return log-ratios (2 R,) of the integrals of `there` and `here`, (2 R, points)."""
         integrals = np.maximum([there @ self._weights, here @ self._weights], _MIN_PROBABILITY)
         return np.subtract(*np.log(integrals))
 
 
 class Bits:
-    """Listener to a `RedrawBit`; scores the bit that depends on the differing user's loss."""
+    """Score of the `RedrawBit` that depends on the differing user's loss; observes all calls."""
 
     def __init__(self, mechanism: RedrawBit) -> None:
         self._mechanism = mechanism
@@ -191,7 +191,7 @@ def log_order(scores: Floats, chosen: Ints) -> Floats:
 
 
 def listener(mechanism: Mechanism, runs: int) -> Listener | None:
-    """Make the listener for a noisy mechanism that draws by losses; None for other mechanisms."""
+    """Make the `Listener` that scores a noisy mechanism drawing by losses; None for others."""
     if isinstance(mechanism, RedrawBit) and mechanism.rate < inf:
         return Bits(mechanism)
     if isinstance(mechanism, SegmentAboveThreshold) and min(mechanism.scales) > 0:

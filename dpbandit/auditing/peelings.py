@@ -1,16 +1,16 @@
-"""Exact log-ratios of the picks, and of the values, of private hard thresholding, for audits.
+"""Exact log-ratios for audits of private hard thresholding: of coordinates and of their values.
 
 The privacy proof counts every iterate as released, so an auditor may look at all of them, though an
 agent receives the last one only. Given the previous iterate and the data of all other users, the
 vector v to be thresholded is known for both data sets, and so are two log-ratios::
 
-    picks    the set S of the s largest |v_i| + Gumbel noise of scale c: as if coordinate i arrived
+    chosen   the set S of the s largest |v_i| + Gumbel noise of scale c: as if coordinate i arrived
              after an exponential time of rate w_i = e^(|v_i| / c), S comes first with probability
              int e^-t prod_{i in S} (1 - e^(-t w_i / W)) dt,  W the sum of w outside S
     values   Gaussian or Laplace noise on v_i, i in S
 
-The laws are those of the mechanism's privacy cost. Picks by Laplace noise have no such formula;
-they are scored by the ratio for Gumbel noise of the same epsilon.
+The laws are those of the mechanism's privacy cost. For sets S chosen by Laplace noise there is no
+such formula; they are scored by the ratio for Gumbel noise of the same epsilon.
 """
 
 from math import inf
@@ -27,14 +27,14 @@ from dpbandit.privacy.peeling import NoisyHardThresholding, Peeled
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import Spend
 
-_LOG_TIME_STEP = 0.25  # step of the grid of log t
+_LOG_TIME_STEP = 0.25  # step in log t of the trapezoid rule
 _TIMES = np.exp(np.arange(-20.0, 4.0, _LOG_TIME_STEP))
-"""Nodes of the trapezoid rule in log t, exact to 1e-8 for an analytic integrand that falls fast."""
-_TIME_WEIGHTS = _LOG_TIME_STEP * _TIMES * np.exp(-_TIMES)  # weights of the nodes, times e^-t
+"""Points t of the trapezoid rule in log t, exact to 1e-8 for the integrals of this module."""
+_TIME_WEIGHTS = _LOG_TIME_STEP * _TIMES * np.exp(-_TIMES)  # weights of the points t, times e^-t
 
 
 class Peelings:
-    """Listener to private hard thresholding; scores the episode with the differing user's round."""
+    """Score of private hard thresholding, from the episode with the differing user's round."""
 
     def __init__(self, mechanism: NoisyHardThresholding) -> None:
         self._mechanism, mechanism.on_peeled = mechanism, self._record
@@ -57,7 +57,7 @@ class Peelings:
         return self._found
 
     def _log_ratios(self, peeled: Peeled) -> Floats:
-        """Return the log-ratios (2 R, 2) of a thresholding's picks, and of their values."""
+        """Return the log-ratios (2 R, 2) of the coordinates that are kept, and of their values."""
         chosen, released = self._mechanism.spend.parts
         shift = self._mechanism.term(peeled.beta, *map(twin, self._differing_datum))
         shift = shift - self._mechanism.term(peeled.beta, *self._differing_datum)
@@ -79,7 +79,7 @@ def _epsilon_of_last_pick(spend: Spend) -> float:
 
 
 def log_chosen(scores: Floats, chosen: Any) -> Floats:
-    """Return the log-probability that noisy scores are largest at the `chosen` (..., D).
+    """Return the log-probability that the largest noisy scores are the `chosen`, a mask (..., D).
 
     The noise is Gumbel noise. All rows have the same number of chosen entries.
 
@@ -97,7 +97,7 @@ def log_chosen(scores: Floats, chosen: Any) -> Floats:
 
 
 def listener(mechanism: Mechanism, runs: int) -> Listener | None:
-    """Make the listener for noisy private hard thresholding; None for other mechanisms."""
+    """Make the `Listener` that scores noisy private hard thresholding; None for others."""
     if not isinstance(mechanism, NoisyHardThresholding):
         return None
     return Peelings(mechanism) if 0 < mechanism.spend.parts[0].pure < inf else None

@@ -9,15 +9,15 @@ from dpbandit.base import Floats, InputError
 from dpbandit.specs.people import NOBODY, ReturningSpec
 
 _EMPTY_SLOT_PERIOD = 3
-"""Distance in slots between empty slots, which only the differing person may fill."""
+"""Distance in rounds between empty slots, left for the differing person alone to visit in."""
 
 
 class People:
     """Users of problems whose people return; the differing person is the last one.
 
-    The differing person comes as often as she may, in the earliest slots or spread over all slots,
+    The differing person comes as often as she may, in the earliest or in evenly spread rounds,
     each time with the same context and answers. If her pattern of visits is private, she may come
-    in other slots on the second stream. All other people share one context and one answer.
+    in other rounds on the second stream. All other people share one context and one answer.
     """
 
     def __init__(self, spec: ReturningSpec) -> None:
@@ -51,7 +51,7 @@ class People:
         return self._pair(note, (soon, soon), [one, two], background)
 
     def _soon(self) -> tuple[int, ...]:
-        """Return the earliest slots in which a person may come as often as she may."""
+        """Return the earliest rounds in which a person can make all visits that she may make."""
         k, b, T = self._spec.visits.cap, self._spec.visits.separation, self._spec.horizon
         return tuple(range(0, T, b))[:k]
 
@@ -79,7 +79,7 @@ class People:
         return Pair(note, rounds[0], first, second, more=later, person=self._her)
 
     def _world(self, mine: Sequence[int], her_rounds: set[int], user: User, others: User) -> World:
-        """Make a stream of `user` in slots `mine`, nobody in other `her_rounds`, else `others`."""
+        """Make a stream of `user` in rounds `mine`, nobody in other `her_rounds`, else `others`."""
         rounds: list[tuple[int, Floats, Answer]] = []
         nobody = NOBODY, np.zeros_like(user.context), self._silence
         for t in range(self._spec.horizon):

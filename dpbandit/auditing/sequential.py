@@ -40,16 +40,16 @@ _CUT_QUANTILES = np.linspace(0.02, 0.98, 33)  # levels of quantiles of scores tr
 _STAKES: Floats = np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5])
 """Candidate shares of wealth to bet, in units of the largest allowed, 1 / (e^epsilon + delta)."""
 _STAKE_DISCOUNT = 0.7
-"""Factor on the stake that would have won most so far, as the best of many looks too good."""
+"""Factor on the stake that would have won most so far, as the best of many is overestimated."""
 _TESTED_LEVELS = np.linspace(0.05, 2.0, 40)
-"""Lower bounds of epsilon and of mu that are tested, in units of the claimed epsilon and mu."""
+"""Candidate lower bounds of epsilon and of mu, in units of the claimed epsilon and mu."""
 _MAX_EPSILON = 30.0  # no feasible number of runs refutes a larger epsilon
 _MAX_LEARNING_PAIRS = 10_000
 """Number of pairs after which scores are not learned anew, as more runs hardly improve them."""
 
 
 class Bet(NamedTuple):
-    """Bet that runs on B score >= `cut` in the next block; backward, that runs on A score less."""
+    """Bet that runs on B score >= `cut` in the next block or, backward, that runs on A score less."""
 
     score: str
     cut: float

@@ -53,8 +53,8 @@ def audit_all(
 
     `failure` is for all reports together; each gets an equal share. Left out are agents without
     privacy or that never look at data, which have nothing to refute; agents that fit none of the
-    problems (streams on l_p balls, ridge regression); and agents that promise window-DP or do not
-    cover contexts, which audits refuse.
+    problems (streams on l_p balls, ridge regression); and agents whose guarantee is window-DP or
+    does not cover contexts, which audits refuse.
     """
     inside("failure", failure, 0, 1, ends=False)
     found = {name: spec for name, config in configs.items() if (spec := _fitting_problem(config))}

@@ -1,4 +1,4 @@
-"""Neighbouring streams of users, who move the inputs of mechanisms as far as users can.
+"""Neighbouring streams of users, who change the inputs of mechanisms as much as users can.
 
 Two streams are neighbours if they have the same users in all rounds but one. Users have a context
 and rewards in bandits, losses in expert problems, and a datum in convex problems.
@@ -116,16 +116,16 @@ class Users(Protocol):
         ...
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
-        """Return the users among whom a search finds two that move a mechanism's input most."""
+        """Return users, among whom a search finds two that change a mechanism's input most."""
         ...
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        """Return two streams that differ in round t, in which the user is `one` or `two`."""
+        """Return two streams that differ in round t: its user is `one` in the first, else `two`."""
         ...
 
 
 def full_information(users: Sequence[User], delay: int) -> World:
-    """Make a stream with full information; a context is the datum revealed last, 0 at first."""
+    """Make a stream with full information; the context is the last observed datum, 0 before any."""
     data = np.array([user.context for user in users])
     context, observed = np.zeros_like(data), max(0, len(data) - 1 - delay)
     context[len(data) - observed :] = data[:observed]
@@ -267,7 +267,7 @@ class ContextUsers:
         return World(context * spec.context_bound / size, answers)
 
     def _extremes(self) -> dict[str, Answer]:
-        """Return named answers: highest reward, lowest, and both by turns from arm to arm."""
+        """Return named answers: highest reward, lowest reward, and arms with either by turns."""
         spec = self._spec
         low, high = spec.reward_low, spec.reward_high
         found: dict[str, Answer] = {"high": Always(np.array(high)), "low": Always(np.array(low))}

@@ -79,7 +79,7 @@ Scorer: TypeAlias = Callable[[Columns], Floats]
 
 
 class LogRatios(NamedTuple):
-    """Table of log-ratios of a column's values, on stream B to A; 0 for values not in the table."""
+    """Table of log-ratios of values' frequencies, stream B to A; 0 for values not in the table."""
 
     values: Floats
     ratios: Floats
@@ -279,7 +279,7 @@ def _sum_scores(witness: Witness, ends: Ends | None) -> list[Part]:
 
 
 def _ends_in_worlds(contribution: Floats, end: Floats | None) -> tuple[Floats, Floats]:
-    """Return the differing user's contributions on A and on B: `end`, or a run's and its twin's."""
+    """Return the differing user's contributions on A and B: means `end`, or those of each run."""
     if end is not None:
         return end[:1], end[1:]
     one, two = np.split(contribution, 2)
@@ -295,7 +295,7 @@ def _norm(v: Floats, order: int) -> Floats:
 
 
 def _of_action(spec: Spec, action: Any, action_of_her: Any) -> list[Part]:
-    """Return an action as columns, and a point's inner product with the differing user's point."""
+    """Return an action's columns, and a point's inner product with the differing user's point."""
     seen = np.asarray(action, dtype=float).reshape(len(action), -1).round(_SCORE_DECIMALS)
     found = [Part("actions", spec.action_space().dtype != np.float64, seen)]
     if action_of_her is not None and spec.domain is not None:
@@ -305,7 +305,7 @@ def _of_action(spec: Spec, action: Any, action_of_her: Any) -> list[Part]:
 
 
 def _beside(action_of_her: Any, experts: int, part: Part) -> Part:
-    """Combine a categorical column and the expert that the differing user followed.
+    """Replace a category by the pair (category, expert that the differing user followed).
 
     The loss of this expert decides how much a later choice reveals of her.
     """

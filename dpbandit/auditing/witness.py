@@ -1,4 +1,4 @@
-"""Listeners to mechanisms in audits: all releases, and sums without other users' contributions."""
+"""Records of mechanisms in audits: all releases, and sums without other users' contributions."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
@@ -33,25 +33,25 @@ class WithoutOthers(NamedTuple):
 
 
 class Listener(Protocol):
-    """Listener to the calls of one mechanism whose law is known."""
+    """Observer of the calls of one mechanism, which scores releases by their known law."""
 
     def observe(self, datum: Any, release: Any, *, differs: bool) -> None:
         """Observe one call of the mechanism; `differs` if the round is the differing user's."""
         ...
 
     def ratios(self) -> Floats | None:
-        """Return log-ratios (2 R, p), other stream to own; None before the differing round."""
+        """Return log-ratios (2 R, p), other to own stream; None before the differing round."""
         ...
 
 
 LISTENERS: list[Callable[[Mechanism, int], Listener | None]] = []
-"""Functions (mechanism, runs) -> its listener, or None; optional modules add further ones.
+"""Functions (mechanism, runs) -> a `Listener` that scores the mechanism's releases, or None.
 
-A mechanism without a listener is scored by its releases as they are."""
+Optional modules add functions. With None, scores are learned from the releases themselves."""
 
 
 class Sum:
-    """Record of a mechanism's calls and, if it releases sums, of the differing user's share."""
+    """Record of a mechanism's calls and, if it releases sums, the differing user's part of them."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism  # kept alive, so that its id stays its own
@@ -96,7 +96,7 @@ class Sum:
         self._others, self._part = self._others * factor, self._part * factor
 
     def nodes(self) -> Iterator[WithoutOthers]:
-        """Yield the tree nodes that contain the differing round, as differences of releases."""
+        """Yield the nodes of the binary tree of rounds that contain the differing round."""
         releases = self._unpadded or self.without_others
         for t, item in enumerate(releases, start=1):
             below = t & (t - 1)  # t less its lowest bit: node t is the sum of rounds below + 1 to t
@@ -120,14 +120,14 @@ class Witness:
         self._listeners = dict[int, Listener]()
 
     def attach(self, mechanism: Mechanism, runs: int) -> None:
-        """Give a mechanism the first listener of `LISTENERS` that fits, before its first call."""
+        """Give a mechanism the first `Listener` that `LISTENERS` make, before its first call."""
         open_shelves("auditing")
         made = (make(mechanism, runs) for make in LISTENERS)
         if (listener := next(filter(None, made), None)) is not None:
             self._listeners[id(mechanism)] = listener
 
     def ratios(self) -> Iterator[Floats]:
-        """Yield the log-ratios (2 R, p), stream B to A, of each mechanism that has a listener."""
+        """Yield the log-ratios (2 R, p), stream B to A, of each mechanism that has a `Listener`."""
         for listener in self._listeners.values():
             if (found := listener.ratios()) is not None:
                 one, two = np.split(found, 2)
