@@ -195,11 +195,11 @@ def _rounded(devices: int) -> int:
 
 
 _CELLS_PER_STDDEV = 1000
-"""Approximate number of grid cells per standard deviation of the privacy loss of one bit"""
+"""Approximate number of loss-grid cells per standard deviation of the privacy loss of one bit"""
 _STDDEVS = 20.0
-"""Standard deviations from the mean count; mass beyond, below 1e-80, counts as infinite loss"""
+"""Standard deviations of a count about its mean; mass outside, below 1e-80, is infinite loss"""
 _MAX_COUNTS = 400
-"""Largest number of counts of coins that are evaluated; counts in between are rounded down"""
+"""Largest number of coin counts that are evaluated; counts between them are rounded down"""
 _MASS_MARGIN = 1 + 1e-11
 """Factor by which probability masses are raised to cover their rounding errors"""
 _MAX_COINS, _MIN_FLIP, _FLIP_PRECISION, _CACHED_TARGETS = 10**9, 1e-300, 1e-4, 1024
@@ -217,7 +217,7 @@ class _Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class BitSpend:
-    """Cost of `bits` bits of a person, each hidden among B ~ Bin(coins, chance) coins, a public B.
+    """Cost of `bits` bits of a person, each hidden among B coins, B ~ Bin(coins, chance) public.
 
     Guarantee:
         The privacy loss is exact, rounded up; pure epsilon is bits x log((1 - flip) / flip).
@@ -336,7 +336,7 @@ class BitSpend:
 
 
 def _numbers(coins: int, chance: float) -> tuple[Ints, Floats, float]:
-    """Return at most `_MAX_COUNTS` numbers of coins, their probabilities and the omitted mass."""
+    """Return up to `_MAX_COUNTS` values of the coin count B, their probabilities, omitted mass."""
     from scipy.stats import binom
 
     if chance == 1:
@@ -350,7 +350,7 @@ def _numbers(coins: int, chance: float) -> tuple[Ints, Floats, float]:
 
 
 def _loss_pair(masses: Floats, one: Floats, other: Floats, lost: float) -> _Pair:
-    """Return the loss log(one / other) of two densities, with the `masses` of the first law."""
+    """Return the law of the loss log(one / other) of two densities, with `masses` of the first."""
     never = other == 0
     with np.errstate(divide="ignore"):
         losses = np.log(one) - np.log(other)

@@ -5,7 +5,7 @@ and a law of these noises. `noise_multiplier` is the scale of one of them divide
 sensitivity: standard deviation by L2 sensitivity, Laplace scale by L1, K-norm scale by L2. Noise
 changes the eigenvalues of a Gram matrix; `Spectrum` bounds by how much.
 
-**Second moments with the noise of Shariff and Sheffet**: printed constants, Wishart nodes.
+**Second moments with the noise of Shariff and Sheffet**: the paper's constants, Wishart nodes.
 Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018, for n
 releases of Gram matrices of dimension D, contexts `|x| <= C`, rewards `|r| <= B`, L^2 = C^2 + B^2,
 and failure probability alpha, with eigenvalues of the noise up to a multiple of Upsilon::
@@ -55,7 +55,7 @@ class PrefixSlots:
     leaves: int
     every: int
     moving: float = 2.0
-    """cost of moving a round to another slot, in units of replacing it, from 1 to 2; see `Slots`"""
+    """cost of moving a user to another time slot, divided by the cost of replacing her, 1 to 2"""
     order: Literal[1, 2] = 2
     """order of the norm in which the costs of noises add up, 1 for pure DP and 2 for Gaussians"""
 
@@ -173,9 +173,9 @@ def noisy_prefix_sum(
 ) -> PrefixSum:
     """Return a running sum of `statistic` with noise of the given factorisation and law.
 
-    The spend of a `Window` is `Expiring`, so its ledger needs a notion with that window. The L1
-    sensitivity is the statistic's `l1_sensitivity` if it has one, else the L2 sensitivity times the
-    root of the number of coordinates.
+    The spend of a `Window` is `Expiring`, so its ledger needs a notion that protects a window of
+    rounds. The L1 sensitivity is `statistic.l1_sensitivity` if there is one, else the L2
+    sensitivity times the root of the number of coordinates.
     """
     _check(factorisation, law)
     m, shape = leaves(horizon, refresh_every), statistic.shape

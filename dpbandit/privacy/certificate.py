@@ -53,7 +53,7 @@ class Certificate:
 
     @property
     def notion(self) -> Notion:
-        """Notion of privacy that the epsilon is stated in."""
+        """Notion of privacy (unit, conditions) for which the epsilon holds."""
         return self.ledger.notion
 
     @property
@@ -89,10 +89,10 @@ class Certificate:
         up to `age` rounds after a user's round (0 is her own round).
 
         The age must be fixed beforehand: an observer who chooses it by the releases learns more, as
-        with `spent`. The bound grows with age to `epsilon`; under a window notion it is infinite
-        beyond the window. It is exact for fading sums, gradual sums, binary trees and Gaussian
-        prefix sums other than `KAry`, `Honaker` and `Hybrid`; the whole cost of any other
-        mechanism, or for a person who returns, is included from age 0 on.
+        with `spent`. The bound grows with age to `epsilon`; if the notion protects a window of
+        rounds only, it is infinite beyond the window. It is exact for fading sums, gradual sums,
+        binary trees and Gaussian prefix sums other than `KAry`, `Honaker` and `Hybrid`; the whole
+        cost of any other mechanism, or for a person who returns, is included from age 0 on.
         """
         least = inf if self.notion.window else self.epsilon
         return min(self.ledger.within(age).epsilon(self.claimed_delta), least)

@@ -42,7 +42,7 @@ from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 class GivenScores:
     """Scores (R, n) computed anew for each call; one user moves each by at most `sensitivity`.
 
-    The caller promises the sensitivity, as there is no public range to clip to. -inf excludes a
+    The caller guarantees the sensitivity, as there is no public range to clip to. -inf excludes a
     candidate (a public choice); the mechanism stores no scores.
     """
 
@@ -122,15 +122,15 @@ class OneShotTopK(Mechanism):
 
     Guarantee:
         If one user moves every score by at most s, then all selections together cost `spend`:
-        bounded range epsilon for each pick, because log-weights move by at most epsilon / 2 and the
-        normaliser is the same for all candidates.
+        bounded range epsilon for each candidate selected, because log-weights move by at most
+        epsilon / 2 and the normaliser is the same for all candidates.
 
     Args:
         source: computes the scores from a round's data.
         streams: the random streams of the replicas.
         name: name of the random stream of the noise.
-        k: number of candidates picked by one selection.
-        epsilon: cost of one pick, a number or one for each selection; inf adds no noise.
+        k: number of candidates that one selection returns.
+        epsilon: cost of each candidate, a number or one for each selection; inf adds no noise.
         uses: number of calls.
         draws: largest number of selections of a replica; None for `uses`.
 
@@ -365,11 +365,11 @@ class RemainingTopK(OneShotTopK):
         n: number of candidates.
         streams: the random streams of the replicas.
         name: name of the random stream of the noise.
-        k: number of candidates picked by one selection.
-        epsilon: cost of one pick; inf: no noise.
+        k: number of candidates that one selection returns.
+        epsilon: cost of each candidate selected; inf: no noise.
         draws: largest number of selections of one replica.
         uses: number of calls.
-        most: number of candidates not taken before the first selection; None for all n.
+        most: number of candidates that are not taken at the start; None for all n.
         floor: candidates with a smaller total loss are equally good.
 
     >>> top = RemainingTopK(3, Streams([0]), "top", k=2, epsilon=np.inf, draws=1, uses=1)

@@ -175,7 +175,7 @@ class ListClicks(ListStatistic):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change of the sum if a round moves to another slot.
+        """Largest change of the sum if a user moves to another time slot, and hers becomes empty.
 
         An empty slot, u = 0 without a click, has moment 0 and Gram matrix G_0 = s/2 e_1 e_1',
         0 <= s <= 1, and others have G_11 <= 1/2. So `|G - G_0|^2 <= 1 - s/2 + s^2/4` and
@@ -247,7 +247,7 @@ class ListResiduals(ListStatistic):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change of the sum if a round moves to another slot, 13 % above `sensitivity`.
+        """Largest change of the sum if a user moves to another time slot, 13 % above `sensitivity`.
 
         It is sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = 0.2 / sqrt(1.04), g = `gram_weight`.
         An empty slot, u = 0 without a click, has phi = k e_1, moment z_0 = -a e_1 with 0 <= a <= k,
@@ -283,7 +283,7 @@ class ListResiduals(ListStatistic):
 
 @dataclass(frozen=True)
 class ListCounts:
-    """Counts (impressions, clicks) of every item, from lists of m items, each read up to a click.
+    """Counts (impressions, clicks) of every item, from lists of m items, examined up to a click.
 
     Guarantee:
         A list is a function of releases, so replacing a user moves the counts of her m items alone.
@@ -327,7 +327,7 @@ class ListCounts:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest L2 change if a round moves to another slot, sqrt(2 `length` + 2)."""
+        """Largest L2 change of the counts if a user moves to another time slot."""
         return sqrt(2) * self.sensitivity
 
     def total(self, *batch: Any) -> Floats:

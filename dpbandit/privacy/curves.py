@@ -40,7 +40,7 @@ import scipy
 from dpbandit.base import Floats, InputError
 
 _ROOT_MARGIN = 1 - 1e-9
-"""Factor that moves roots towards more privacy, by more than errors of solver and cancellation."""
+"""Factor that moves a root (epsilon, mu) to the safe side, by more than its numerical error."""
 _SMALL_MU = 3e-4
 """Below this mu the module docstring's bound on delta has less error than the exact difference."""
 MAX_Z = 38.5

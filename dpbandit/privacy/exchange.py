@@ -102,8 +102,8 @@ def as_event(ledger: Ledger) -> Any:
     `NeighboringRelation.ADD_OR_REMOVE_ONE`, as REPLACE_ONE would double the sensitivity once more.
     zCDP events need the `RdpAccountant` of dp-accounting.
 
-    Raises `InputError` for a notion with a window, which no event can express, and for a spend
-    without a zCDP parameter or pure epsilon.
+    Raises `InputError` for a notion that protects a window of rounds, which no event can express,
+    and for a spend without a zCDP parameter or pure epsilon.
     """
     import dp_accounting
 
@@ -115,7 +115,7 @@ def as_event(ledger: Ledger) -> Any:
 
 
 def _check(ledger: Ledger) -> None:
-    """Raise `InputError` for a notion with a window, which other programs cannot express."""
+    """Raise `InputError` for a notion of a window of rounds, which no other program can express."""
     if ledger.notion.window is not None:
         raise InputError(
             f"Expected a promise for ever, got window={ledger.notion.window}: other programs have "

@@ -2,7 +2,7 @@
 
 ::
 
-    factorisation      noise law                  cost of m leaves to one user, in nodes
+    factorisation      noise law                  tree nodes that a user enters, of m leaves
     Honaker            any                        bit_length(m) nodes
     KAry               any, the default if pure   levels, fewer than in a binary tree
     Window(W)          any                        log2(W) + 1 nodes, for window DP
@@ -379,7 +379,7 @@ class Window(Factorisation):
 
 
 def _prefix(start: int, length: int) -> list[Node]:
-    """Return the dyadic nodes of the first `length` leaves after `start`, the largest first."""
+    """Return the dyadic nodes that cover `length` leaves after `start`, the largest first."""
     nodes, end = [], start + length
     while start < end:
         nodes.append((start, 1 << (end - start).bit_length() - 1))
@@ -388,7 +388,7 @@ def _prefix(start: int, length: int) -> list[Node]:
 
 
 def _suffix(end: int, length: int) -> list[Node]:
-    """Return the dyadic nodes of the last `length` leaves before `end`, the smallest first."""
+    """Return the dyadic nodes that cover `length` leaves up to `end`, the smallest first."""
     nodes, start = [], end - length
     while start < end:
         nodes.append((start, (end - start) & (start - end)))  # the lowest set bit of the length
@@ -418,7 +418,7 @@ class Staggered:
 
     @property
     def begun(self) -> int:
-        """Number of rows that have taken a step."""
+        """Number of rows of the noise that have taken a step."""
         return -(-self._step // self.turns)
 
     def __call__(self) -> Floats:

@@ -46,7 +46,7 @@ class FadingSlots:
     ends: tuple[int, ...]
     fade: float
     moving: float = 2.0
-    """cost of moving a round to another slot, in units of replacing it, from 1 to 2; see `Slots`"""
+    """cost of moving a user to another time slot, divided by the cost of replacing her, 1 to 2"""
 
     def person_norm(self, cap: int, separation: int) -> float:
         return _person_norm(self.ends, self.fade, cap, separation)

@@ -23,41 +23,41 @@ def _added_up(a: Floats, b: Floats) -> Floats:
 
 
 class FilteredSum(Mechanism):
-    """Running sum that an agent reads with noise, at times and precisions of its choice.
+    """Running sum released with noise, at times and precisions that an agent chooses.
 
     A filter in the sense of Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", NIPS
     2016; for Gaussian releases by Smith and Thakurta, "Fully adaptive composition for Gaussian
     differential privacy" (arXiv 2210.17520); by Feldman and Zrnic, "Individual privacy accounting
     via a Renyi filter", NeurIPS 2021, and Whitehouse, Ramdas, Rogers and Wu, ICML 2023, for zCDP::
 
-        granted = ask(mu_t (R,))        cost of the next reading; 0 or NaN requests none
-            where used + mu_t^2 <= mu^2:   used += mu_t^2, now, before anything is read
+        granted = ask(mu_t (R,))        cost of the next release; 0 or NaN requests none
+            where used + mu_t^2 <= mu^2:   used += mu_t^2, now, before the release
             elsewhere:                     refused, and nothing is used
         call(*datum)    S += the clipped round;  release S + N(0, (sensitivity / mu_t)^2) where it
-                        was granted, NaN elsewhere; None where nobody reads
+                        was granted, NaN elsewhere; None if no replica has a grant
 
     Guarantee:
-        If mu_t is a function of earlier releases (and of public facts and coins), all readings
+        If mu_t is a function of earlier releases (and of public facts and coins), all releases
         together are mu-GDP for replacing one user's round. *Proof.* Refusals keep used <= mu^2;
         assume equality, by a last Gaussian release at the rest of the budget, which only reveals
         more. With z_t the noises in standard deviations, neighbours' log-likelihood ratio is X +
         mu^2 / 2, X = sum of mu_t z_t. As mu_t is known before z_t, exp(i s X_t + s^2 used_t / 2) is
         a martingale, and used ends at mu^2 whatever was requested, so that X is N(0, mu^2): the
-        ratio has the law of one mu-GDP Gaussian release. A user who moves a reading by less, or
+        ratio has the law of one mu-GDP Gaussian release. A user who moves a release by less, or
         came after it, loses less.
 
-    An exhausted budget is no error: the agent goes on with its earlier readings. `used` is public,
+    An exhausted budget is no error: the agent goes on with its earlier releases. `used` is public,
     but no certificate: the certificate is mu from round 1 on, whatever is requested, also in
     `Ledger.spent`.
 
     Where every user is in one batch alone, batches compose in parallel (`CountedSums`), and a
-    filter saves nothing: filters are for sums that are read several times.
+    filter saves nothing: filters are for sums that are released several times.
 
     Args:
         statistic: the clipped function of a round that is summed.
         streams: the random streams of the replicas.
         name: name of the random stream of the noise.
-        mu: budget of all readings together, 1e-150 to 1e150.
+        mu: budget of all releases together, 1e-150 to 1e150.
         horizon: number of rounds.
 
     >>> from dpbandit.privacy.moments import ClippedVectors
@@ -92,11 +92,11 @@ class FilteredSum(Mechanism):
 
     @property
     def left(self) -> Floats:
-        """Largest cost mu of a reading that the rest of the budget grants, (R,)."""
+        """Largest cost mu of a noisy release that the rest of the budget grants, (R,)."""
         return np.sqrt(np.maximum(self.mu**2 - self.used, 0.0))
 
     def ask(self, mu: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Book readings of cost `mu` (R,) for the next call; return the mask (R,) of grants."""
+        """Request releases of cost `mu` (R,) at the next call; return the mask (R,) of grants."""
         if self._booked_at == self._used:
             raise InputError("Expected one ask(mu) a round: the next reading is booked already.")
         shaped("mu", mu, self.used.shape)

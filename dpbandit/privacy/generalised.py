@@ -1,7 +1,7 @@
 """Generalised Gaussian noise, shaped by an l_r norm: its law, its privacy cost, its tree sums.
 
 `GeneralisedGaussianSpend` is a zCDP cost, proved by the norm's smoothness. `PrintedGaussian` and
-`printed_tree_sum` are the noise as it was published, with errors, for comparison.
+`printed_tree_sum` are the noise of Han et al. (`DPTOFW`) as published, with its errors.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ from dpbandit.privacy.prefix_sums import PrefixSum, Tree, leaves
 from dpbandit.privacy.spends import GaussianSpend, Spend, check_loss
 
 _MAX_LOG_TAIL = 740.0
-"""Minus the log of the tail's probability that counts as an infinite loss"""
+"""Minus log of the probability of the noise's tail, which counts as an infinite loss"""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class GeneralisedGaussianSpend:
 
 
 def smoothness(r: float, *, dim: int, q: float) -> float:
-    """Return kappa = (r - 1) dim^(2/r - 2/q) of an l_q movement under l_r noise, 2 <= r <= q."""
+    """Return kappa = (r - 1) dim^(2/r - 2/q) of an l_q change under l_r noise, 2 <= r <= q."""
     whole("dim", dim, 1)
     at_least("r", r, 2)
     if not r <= q:
@@ -187,9 +187,9 @@ Reading: TypeAlias = Literal["corrected", "printed"]
 
 @dataclass(frozen=True)
 class PrintedGaussian:
-    """Law of the noise as printed, b = rho `x / |x|_r` with rho^2 ~ Gamma(k/2, scale 2 s^2), r > 0.
+    """Law of noise printed in a paper, b = rho `x / |x|_r`, rho^2 ~ Gamma(k/2, scale 2 s^2), r > 0.
 
-    Here k is the dimension and s the scale. Differences from `GeneralisedGaussian`::
+    Han et al. (see `DPTOFW`); k is the dimension, s the scale. Unlike `GeneralisedGaussian`::
 
         r < 1       "l_r" is no norm; below 2 its square is not smooth. The printed index
                     min(q - 1, ln d - 1) is the smoothness constant of the norm, not its index
@@ -242,7 +242,7 @@ class PrintedGaussian:
 
 
 _MAX_NODE_EPSILON = 3.0
-"""Largest epsilon of a node at which the conversion behind the printed noise holds"""
+"""Largest epsilon of a tree node for which the paper's noise formula is proved"""
 _MARGIN = 1 - 1e-9
 """Factor on rho that covers rounding errors of its conversion from (epsilon, delta) and back"""
 
@@ -274,7 +274,7 @@ def certified_tree_sum(
 
 @dataclass(frozen=True)
 class Printed:
-    """Misprints of the paper to follow, each chosen independently."""
+    """Misprints of Han et al. (see `DPTOFW`) to follow, each chosen independently."""
 
     norm_index: Reading = "corrected"
     """index p of the noise's l_p norm in d dimensions, for sensitivity in l_q, which is

@@ -41,7 +41,7 @@ SMALLEST_DOUBLE = 5e-324
 _NAMED_PARTS, _TABLE_ROWS = 3, 20
 """Largest number of mechanisms named in a line, and of rows in a table of a ledger"""
 _MAX_GRID_MU = 50.0
-"""Largest mu at which dp-accounting is run; beyond (epsilon > 1,000) it needs too much memory"""
+"""Largest mu at which dp-accounting is run; beyond it (epsilon > 1,000) it needs too much memory"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -235,7 +235,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class _BasicSum:
-    """Basic composition of ledgers: epsilons add up, each at the same share of delta."""
+    """Basic composition of ledgers: epsilons add up, each at an equal share of delta."""
 
     parts: tuple[Ledger, ...]
 
@@ -358,7 +358,7 @@ class Sequential:
 
 _MAX_TRIES = 60  # largest number of ledgers that `most` evaluates
 _MIN_DELTA_RATIO = 0.01
-"""Ratio delta / epsilon above which `most` compares deltas, as epsilon may be 0 there"""
+"""Ratio delta / epsilon of a target above which `most` searches by delta, as epsilon may be 0"""
 
 
 def most(

@@ -45,7 +45,7 @@ CELLS = 2**16
 _ROUNDING_UNIT = 2.0**-52
 """Relative rounding error of a double"""
 _MAX_INDEX = 2**62
-"""Largest coarsening factor for division in 64-bit integers; above it, in floating point"""
+"""Largest factor by which a grid is coarsened in 64-bit integers; above it, in floating point"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +142,14 @@ _LOG_TAIL_MASS, _LOG_NEGLIGIBLE = 39.0, 50.0
 _ROUNDING_SLACK = 2e-15
 """Rounding error of a mechanism's Fourier coefficient, about log2(WINDOW) units of rounding"""
 _RUNGS_PER_OCTAVE, _MAX_RUNG = 4, 60 * 4
-"""Tilts per factor 2 on the geometric grid from 2^-60 to 2^60, and index of the largest tilt"""
-_RUNG_RATIO = 2.0 ** (-1 / _RUNGS_PER_OCTAVE)  # ratio of a tilt to the next larger one
+"""Number of exponential tilts per factor 2 on a grid from 2^-60 to 2^60, and largest index"""
+_RUNG_RATIO = 2.0 ** (-1 / _RUNGS_PER_OCTAVE)  # ratio of a tilt t of e^(t L) to the next one
 _MAX_TILT_STEP = 700.0
 """Largest product of tilt and grid step; a larger tilt leaves the mass of a single cell"""
 _LOG_DELTA_PRECISION, _MAX_NEWTON_STEPS = 1e-7, 60
 """Precision of log delta in the search for epsilon, and largest number of its steps"""
 _CHERNOFF_WIDTHS = 2.0 ** np.arange(1, -7, -1)
-"""Parameters tried in Chernoff's bound, in units of the best one for a normal law"""
+"""Exponents tried in Chernoff's bound, divided by the best exponent for a normal law"""
 _CACHED_CELLS = 2 * WINDOW
 """Largest total number of cells of the cached convolutions"""
 
@@ -259,7 +259,7 @@ class Composition:
         return min(1.0, delta), falling / delta if delta else 0.0
 
     def _tilt(self, reached: Callable[[float, _Moments], bool]) -> float:
-        """Return the least tilt of the grid, 0 included, at which `reached` is true."""
+        """Return the least tilt of the grid, 0 included, at which condition `reached` is true."""
         if reached(0.0, self._moments(0.0)):
             return 0.0
         low, high = -_MAX_RUNG, _MAX_RUNG

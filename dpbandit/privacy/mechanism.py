@@ -66,11 +66,11 @@ class Statistic(Protocol):
 
 
 def moving(statistic: Statistic) -> float:
-    """Return the cost of moving a round to another slot, in units of replacing a round, 1 to 2.
+    """Return the cost of moving a user to another time slot, divided by that of replacing her.
 
     With v, v' contributions of rounds beyond that of a null round, V the largest `|v|` and m the
     least <v, v'>, it is sqrt(2 V^2 + 2 max(0, -m)) divided by the sensitivity. The numerator is
-    `statistic.move_sensitivity`; without one the cost is 2, a replacement for each slot.
+    `statistic.move_sensitivity`; without one the cost is 2, a replacement in each slot.
     """
     move_sensitivity: float = getattr(statistic, "move_sensitivity", inf)
     return float(np.clip(move_sensitivity / statistic.sensitivity, 1.0, 2.0))

@@ -181,7 +181,7 @@ def _least_variance(dim: int, epsilon: float) -> PrivUnit:
 
 
 def _height(beyond: Floats, dim: int) -> Floats:
-    """Return the height that a share `beyond` of the unit sphere in dimension `dim` exceeds."""
+    """Return the height g such that a share `beyond` of the unit sphere in R^dim has v . u >= g."""
     if dim == 1:
         return np.where(beyond < 0.5, 1.0, -1.0)
     nearer = np.minimum(beyond, 1 - beyond)

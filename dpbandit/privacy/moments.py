@@ -35,7 +35,7 @@ _CACHE = 2**17
 
 @dataclass(frozen=True, kw_only=True)
 class PreciseTrace:
-    """Stretching of Gram matrices along the identity, as far as the sensitivity stays the same.
+    """Stretch of Gram matrices along the identity that leaves the sensitivity the same.
 
     White noise on a D x D matrix stretched by sqrt(1 + kappa D), shrunk back, is smaller by that
     factor in the trace and unchanged elsewhere. The sensitivity stays because the users furthest
@@ -82,7 +82,7 @@ class PreciseTrace:
 
     @property
     def kappa(self) -> float:
-        """Largest stretch kappa that leaves the sensitivity unchanged."""
+        """Largest kappa of a stretch by sqrt(1 + kappa D) that does not change the sensitivity."""
         U, S2 = self.moment_weight**2, squared_sensitivity(self.moment_weight)
         if self.blocks > 1:
             return S2 / 2 - 1 - U
@@ -180,7 +180,7 @@ class LinearRounds:
     """Base class of statistics of linear bandits: clipped rounds, in blocks by parameter vector::
 
         disjoint  every arm has its own, all see one context (R, d): K blocks of dimension d
-        joint     the same model as one block of dimension K d, x in the chosen arm's slot
+        joint     the same model as one block of dimension K d, x in the chosen arm's block
         shared    one parameter, every arm has its own row of a (R, K, d) context: one block
 
     A round is (context x, action, reward r). x is clipped to norm `context_bound` = C, r to
@@ -274,7 +274,7 @@ class Moments(LinearRounds):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round moves to another slot, as large as `sensitivity`."""
+        """Largest change of the sum if a user changes her time slot, equal to `sensitivity`."""
         return self.sensitivity
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -348,7 +348,7 @@ class SecondMoments(LinearRounds):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change of the sum if a round moves to another slot.
+        """Largest change of the sum if a user moves to another time slot, and hers becomes empty.
 
         It is max(S, sqrt(2 + 4 w^2)) with a moment clip, S = `sensitivity` and w = `moment_weight`,
         larger with a precise trace of stretch kappa, else S. An empty slot adds 0; contexts x, y
@@ -365,7 +365,7 @@ class SecondMoments(LinearRounds):
 
     @property
     def trace(self) -> PreciseTrace:
-        """Stretch of the Gram matrices with `precise_trace`."""
+        """Stretch of Gram matrices along the identity, used with `precise_trace`."""
         return PreciseTrace(
             dim=self.block_dim, blocks=self.blocks, moment_weight=self.moment_weight
         )
@@ -394,7 +394,7 @@ class SecondMoments(LinearRounds):
         return self.pack(grams, self._summed(moment, batch[1]))
 
     def _single_round(self, x: Floats, moment: Floats, action: Ints) -> Floats:
-        """Return the vectors of one round: the slot of the arm played, zeros elsewhere."""
+        """Return the vectors of one round, non-zero in the block of the arm played only."""
         r, (i, j, products, moments) = rows(len(x))[:, None], self._slots
         vectors = np.zeros((len(x), *self.shape))
         vectors[r, 0, products[action]] = x[:, i] * x[:, j]

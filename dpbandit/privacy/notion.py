@@ -29,8 +29,8 @@ class Visits:
     """Unit of protection: one person with at most `cap` rounds, any two `separation` apart.
 
     Neighbouring streams differ in one PERSON, in everything she sends or would send. If the pattern
-    is private they differ in her slots as well: slots that she leaves become empty, slots that she
-    takes were empty, all other slots stay. `cap` = 1 with a public pattern is a user's round.
+    is private they differ in her time slots as well: slots that she leaves become empty, slots
+    that she takes were empty, all others stay. `cap` = 1 with a public pattern is a user's round.
 
     >>> str(Visits(20, 100))
     'one person, of at most 20 rounds, 100 or more apart, which may move'
@@ -39,9 +39,9 @@ class Visits:
     cap: int = 1
     """largest number of rounds of a person that mechanisms learn from"""
     separation: int = 1
-    """least distance of two rounds of a person, in slots; 1 allows any"""
+    """least distance of two rounds of a person, in time slots; 1 allows any"""
     pattern: Pattern = "private"
-    """private if neighbours may differ in the slots of her rounds, else public"""
+    """private if neighbours may differ in the time slots of a person's rounds, else public"""
 
     def __post_init__(self) -> None:
         whole("cap", self.cap, 1)
@@ -50,7 +50,7 @@ class Visits:
 
     @property
     def rounds(self) -> int:
-        """Largest number of slots in which neighbours differ, also those a person leaves."""
+        """Largest number of time slots in which neighbours differ, also those a person leaves."""
         return self.cap if self.pattern == "public" else 2 * self.cap
 
     def __str__(self) -> str:
@@ -155,7 +155,7 @@ _MASKED: dict[Masking, str] = {  # `Notion.masks` -> its part of a notion in wor
 
 
 class Facts(Protocol):
-    """Protocol of the facts of a problem that a notion depends on, see `dpbandit.specs.Spec`."""
+    """Protocol of a problem's properties that a notion depends on, see `dpbandit.specs.Spec`."""
 
     @property
     def covers(self) -> frozenset[Covered]:
@@ -247,7 +247,7 @@ class Notion:
         return replace(self, conditions=(*dict.fromkeys((*self.conditions, condition)),))
 
     def on(self, problem: Facts) -> "Notion":
-        """Return this notion for an agent on a problem, adapted to the facts of the problem;
+        """Return this notion for an agent on a problem, adapted to the problem's properties;
         nothing is covered if the environment reveals users' data to other users."""
         if not self.covers or problem.carries:
             return replace(self, covers=frozenset())

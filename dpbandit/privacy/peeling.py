@@ -57,7 +57,7 @@ class Peeling(Protocol):
     """Protocol of a peeling: its privacy cost and its sampler."""
 
     def spend(self, picks: int, repeats: int, where: str) -> Sequential:
-        """Return the cost of selection and values of `picks` coordinates, `repeats` times."""
+        """Return the cost of selecting and releasing `picks` coordinates, done `repeats` times."""
         ...
 
     def sampler(self, streams: Streams, picks: int, shape: tuple[int, int]) -> Peel:
@@ -67,7 +67,7 @@ class Peeling(Protocol):
 
 @dataclass(frozen=True)
 class LaplacePeeling:
-    """Peeling with Laplace noise as printed: s noisy maxima in turn, then s noisy values.
+    """Peeling with Laplace noise, as in the papers: s noisy maxima in turn, then s noisy values.
 
     Dwork, Su and Zhang, "Differentially private false discovery rate control", Journal of Privacy
     and Confidentiality 2021; in regression, Cai, Wang and Zhang, "The cost of privacy", Annals of
@@ -80,7 +80,7 @@ class LaplacePeeling:
     """
 
     multiplier: float
-    """Laplace scale of picks and values, divided by a user's largest change of a coordinate"""
+    """Laplace scale of selection and values, divided by a user's largest change of a coordinate"""
 
     def __post_init__(self) -> None:
         at_least("multiplier", self.multiplier, 0)
@@ -114,7 +114,7 @@ class GumbelPeeling:
     """
 
     pick: float
-    """Gumbel scale of picks, divided by a user's largest change of a coordinate"""
+    """Gumbel scale in the selection, divided by a user's largest change of a coordinate"""
     value: float
     """standard deviation of values' noise, divided by a user's largest l_2 change of all values"""
 
@@ -146,7 +146,7 @@ class GumbelPeeling:
 
 
 def printed_peeling(epsilon: float, delta: float, *, picks: int, repeats: int) -> LaplacePeeling:
-    """Return the printed Laplace peeling; each of M = `repeats` is claimed (epsilon/M, delta/M)-DP.
+    """Return the papers' Laplace peeling; each of M = `repeats` is claimed (epsilon/M, delta/M)-DP.
 
     Its Laplace scale is 2 sqrt(3 picks ln(M / delta)) M / epsilon times a coordinate's change.
     """

@@ -1,4 +1,4 @@
-"""Sensitivities for a person with at most k visits, at least b slots apart.
+"""Sensitivities for a person with at most k visits, at least b time slots apart.
 
 A mechanism releases C x + noise; a visit in slot t adds a vector of length 1, of any direction, to
 x_t. S(k, b) is the largest change of C x by all visits of a person, over all their slots and
@@ -36,7 +36,7 @@ _MAX_PATTERN_VISITS = 100
 
 
 def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
-    """Return the sensitivity to a person of a Toeplitz matrix with a falling `column` >= 0."""
+    """Return the sensitivity to a person of a Toeplitz matrix with first `column` falling, >= 0."""
     _check(cap, separation)
     c, b = np.asarray(column, dtype=np.float64), separation
     if not (np.diff(c, append=0.0) <= 0).all():

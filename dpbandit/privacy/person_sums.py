@@ -198,7 +198,7 @@ def once_a_batch_norm(releases: int, fade: float, cap: int) -> float:
 
 
 _NORM_ROUNDING = 1e-9
-"""Relative margin for the rounding of a quotient of norms"""
+"""Relative margin for rounding errors of one norm divided by another"""
 
 
 def for_a_person(spend: Spend, visits: Visits) -> Repeated:

@@ -58,7 +58,7 @@ class PrefixSum(Mechanism):
 
     Args:
         statistic: the clipped function of a round that is summed.
-        noise: a started factorisation.
+        noise: noise of the releases, from `Factorisation.start`.
         spend: privacy cost of all releases together for one user.
         horizon: T, the number of rounds.
         refresh_every: k, rounds from one release to the next.
@@ -166,7 +166,7 @@ class Factorisation:
     """
 
     word: ClassVar[str]
-    """name in settings, notes and streams"""
+    """name of the factorisation in settings, notes and random streams"""
     laws: ClassVar[tuple[NoiseLaw, ...]] = LAWS
     bounded: ClassVar[bool] = False
     """True if the noise depends on the number of releases to come"""
@@ -193,7 +193,7 @@ class Factorisation:
         return 1.0, self.nodes(leaves) or 0
 
     def early_norm(self, leaves: int, releases: int) -> float:
-        """Return a bound on the l_2 change by a user in the first `releases` that contain her."""
+        """Return a bound on the l_2 change by a user of the first `releases` that contain her."""
         return sqrt(self.noises(leaves, releases)[1])
 
     def start(

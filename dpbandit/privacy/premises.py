@@ -3,8 +3,8 @@
 A proof of privacy is about clipped data, which a mechanism enforces, and about facts on the rounds
 passed to `update`, which a mechanism cannot check: that a round exists, that an action is a coin.
 Mechanisms, statistics and an agent's memory outside mechanisms declare the facts they NEED;
-problems PROVIDE facts; an agent around another one declares the facts it HANDS ON. A fact that is
-needed and not provided raises an error when the agent is made.
+problems PROVIDE facts; an agent that wraps another one declares the facts it HANDS ON. A fact that
+is needed and not provided raises an error when the agent is made.
 
 A declaration holds for the class that makes it. A subclass that overrides a method of the proof
 inherits no declaration, and has to prove and declare its own.
@@ -150,9 +150,9 @@ def handed_on(agent: Any, facts: Facts) -> Facts | None:
 
 
 def stored_outside(agent: Any) -> Facts:
-    """Return the facts that an agent's memory outside mechanisms needs, as its classes declare.
+    """Return the premises under which data that an agent stores outside mechanisms leak nothing.
 
-    Without a declaration it may hold releases alone, which the billboard test checks.
+    Its classes declare them; without a declaration it may store releases alone, as tests check.
     """
     found = NO_FACTS
     for kind in type(agent).__mro__:

@@ -39,13 +39,13 @@ from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant
 from dpbandit.privacy.spends import NORM_ROUNDING, Composed, Slots, check_loss
 
 _GROUPS = 512
-"""Largest number of groups of equal epsilons; beyond it, epsilons are rounded up to levels"""
+"""Largest number of groups of equal epsilons; with more, epsilons are rounded up to a grid"""
 _MAX_RATIO = 1.05
-"""Largest ratio of levels at which `pure` and `rho` sum up epsilons that are not rounded up"""
+"""Largest ratio of neighbours on that grid at which `pure` and `rho` still sum exact epsilons"""
 _SUM_TOLERANCE = 1e-9
 """Relative tolerance between sums of epsilons over groups and over mechanisms"""
 _MIN_CELLS_PER_LOSS = 2.0
-"""Least number of grid cells per unit of loss, as delta is curved at large losses"""
+"""Least number of grid cells per unit of loss, as delta(epsilon) curves where losses are large"""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class PureSpend(Composed):
 
 
 def _level_ratio(least: float, most: float) -> float:
-    """Return the ratio of neighbouring levels of a geometric grid from `least` to `most`."""
+    """Return the ratio of neighbours on a geometric grid of `_GROUPS` numbers `least` to `most`."""
     return float(exp((log(most) - log(least)) / (_GROUPS - 2)))
 
 
@@ -194,11 +194,11 @@ class BoundedRangeSpend(PureSpend):
 
 
 _RADII, _COSINE_CELLS, _ATOM_POINTS, _CURVE_POINTS = 1000, 8000, 4000, 500
-"""Numbers of radii and cosines for K-norm losses, and of grid points of their law and of a curve"""
+"""Numbers of radii and cosines for K-norm losses, and of grid points of their law and its curve"""
 _MAX_STEP = 0.5
 """Largest grid step, as the delta of a large loss curves on the scale of 1"""
 MAX_RELEASE_LOSS = 300.0
-"""Largest loss of one release with a loss distribution; beyond, only pure epsilon certifies"""
+"""Largest loss of one release for which a loss distribution is computed; beyond it, pure DP only"""
 
 
 class _Releases(Composed):

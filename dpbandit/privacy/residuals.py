@@ -36,14 +36,14 @@ class SignedDirections:
         difference   (1, d): + for arm 0, - for arm 1; two arms only
 
     For isotropic contexts x and symmetric noise of rewards r, the mean points along theta.
-    No scale of x or r has to be known: every user's vector has length 1, however small her reward,
-    which is also the best ratio of signal to sensitivity when noise dominates. x = 0, sign(0) and
-    non-finite values give 0.
+    No scale of x or r has to be known: every user's vector has length 1, however small her reward.
+    Length 1 also has the best ratio of signal to sensitivity when noise dominates. x = 0, sign(0)
+    and non-finite values give 0.
 
-    **Sensitivity.** 2: one unit vector against its opposite (two different blocks: sqrt(2)).
+    **Sensitivity.** 2: one unit vector against its opposite, or sqrt(2) in two different blocks.
     """
 
-    # "one unit vector against its opposite (two different blocks: sqrt(2))"
+    # "one unit vector against its opposite, or sqrt(2) in two different blocks"
     needs = NO_FACTS
 
     n_actions: int
@@ -129,7 +129,7 @@ class CodedByArm:
     reward_low: float = 0.0
     reward_high: float = 1.0
     common: float = 0.5
-    """factor of the mean over arms, in (0, 1]"""
+    """factor by which the mean over arms is multiplied, in (0, 1]"""
     units: ClassVar[float] = 1.0
     gram: Floats = field(init=False, repr=False, compare=False)
     """inner products of codes (K, K), I - (1 - common^2) / K divided by its diagonal entries"""
@@ -199,7 +199,7 @@ class SignedResiduals(CodedByArm):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round moves to another slot, as large as `sensitivity`."""
+        """Largest change of the sum if a user changes her time slot, equal to `sensitivity`."""
         return self.sensitivity
 
     def weight_of_level(self, share: Floats) -> Floats:
@@ -376,7 +376,7 @@ class SaleResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round moves to another slot, as large as `sensitivity`."""
+        """Largest change of the sum if a user changes her time slot, equal to `sensitivity`."""
         return self.sensitivity  # as <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -449,9 +449,9 @@ class SlateResiduals:
     """length of a row"""
     context_bound: float = 1.0
     common: float = 0.25
-    """factor of the mean row of a slate, in [0, 1]"""
+    """factor by which the mean row of a slate is multiplied, in [0, 1]"""
     along: float = 0.3
-    """factor of the direction of theta, in [0, 1]"""
+    """factor by which features along theta are multiplied, in [0, 1]"""
     intercept_weight: float = 0.3
     """constant coordinate of every feature vector, for the intercept"""
     moment_weight: float = 0.5
@@ -479,7 +479,7 @@ class SlateResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round moves to another slot, as large as `sensitivity`."""
+        """Largest change of the sum if a user changes her time slot, equal to `sensitivity`."""
         return self.sensitivity  # as <v, v'> >= -(1 + c_0^2)
 
     def total(self, *batch: AnyArray) -> Floats:

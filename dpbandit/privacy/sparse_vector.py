@@ -69,7 +69,7 @@ class AboveThreshold(Mechanism):
         name: name of the random stream of the noise.
         epsilon: cost of one run; inf adds no noise.
         uses: number of calls.
-        sensitivity: s, promised by the caller, as there is no public range to clip to.
+        sensitivity: s, guaranteed by the caller, as there is no public range to clip to.
         runs: largest number of times that a replica fires.
 
     >>> test = AboveThreshold(Streams([0, 1]), "svt", epsilon=np.inf, uses=3)

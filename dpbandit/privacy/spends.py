@@ -58,11 +58,11 @@ class Spend(Protocol):
 
 
 class Slots(Protocol):
-    """Protocol of a release plan: the releases that a round enters, and its weight in them."""
+    """Protocol of a release plan, which lists the releases that a round enters with its weights."""
 
     @property
     def moving(self) -> float:
-        """Cost of moving a round to another slot, in units of replacing a round, from 1 to 2; see
+        """Cost of moving a user to another time slot, divided by that of replacing her, 1 to 2; see
         `dpbandit.privacy.mechanism.moving`."""
         ...
 
@@ -281,7 +281,7 @@ class Repeated:
 class Expiring:
     """Cost of a mechanism that protects a user for `window` rounds only.
 
-    The notion of a ledger with this spend needs a window of at most as many rounds.
+    A ledger with this spend needs a privacy notion that protects at most the last `window` rounds.
     """
 
     part: Spend
@@ -328,8 +328,8 @@ def different(spends: Iterable[Spend]) -> tuple[Spend, ...]:
 def within(spend: Spend, age: int) -> Spend:
     """Return an upper bound of the cost of releases up to `age` rounds after a user's round.
 
-    A release plan tells the change of a running sum's first releases; of other mechanisms the whole
-    cost is included. An `Expiring` spend protects up to age window - 1, and not beyond.
+    A release plan bounds the change of a running sum's first releases; for other mechanisms the
+    whole cost is included. An `Expiring` spend protects up to age window - 1, and not beyond.
     """
     if isinstance(spend, Expiring):
         return within(spend.part, age) if age < spend.window else GaussianSpend(inf, spend.note)
@@ -366,7 +366,7 @@ class _Divisible(Spend, Protocol):
 
 
 NORM_ROUNDING = 1e-12
-"""Relative margin for the rounding of a quotient of norms"""
+"""Relative margin for rounding errors of a norm of the release plan divided by another"""
 _MAX_AGE = 10**12
 """Age in rounds that is larger than any horizon, so that all releases are included"""
 

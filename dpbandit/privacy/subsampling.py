@@ -15,11 +15,11 @@ from dpbandit.privacy.spends import GaussianSpend, check_loss, composed
 _TARGET_PRECISION = 0.999
 """Share of the target epsilon at which the search ends, as each try costs a convolution"""
 _START_SHARE = 0.85
-"""Start of the search as a share of the central limit ratio; results are 0.83 to 0.9 of it"""
+"""Start of the search for `ratio` as a share of that of the GDP limit; results are 0.83 to 0.9"""
 _MIN_RATIO, _MAX_RATIO = 1e-9, 20.0
-"""Range of ratios in which the certificate uses the sampling"""
+"""Range of `ratio` (movement / noise) in which the certificate uses the sampling"""
 _RATIO_MARGIN = 1 - 1e-12
-"""Factor that covers the rounding from a ratio to noise and back"""
+"""Factor on `ratio` that covers the rounding of noise = movement / ratio and back"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class SampledGaussianSpend:
 
     @property
     def clt(self) -> float:
-        """mu of the GDP limit of all releases, rate sqrt(count (e^(ratio^2) - 1)); not a bound."""
+        """mu of the GDP limit of all releases, rate * sqrt(count (e^(ratio^2) - 1)), no bound."""
         return self.rate * sqrt(self.count * expm1(min(self.ratio**2, 700.0)))
 
     def curve(self, epsilon: Floats) -> Floats:
@@ -147,10 +147,10 @@ class SampledGaussianSpend:
 
 @cache
 def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> float:
-    """Return the largest `ratio` that meets the target, to 0.1 % of epsilon; inf at inf.
+    """Return the largest movement / noise that meets the target, to 0.1 % of epsilon; inf at inf.
 
     It is at least the ratio that meets the target without sampling. The search starts a little
-    below the ratio of the central limit theorem, and mostly takes three or four certificates.
+    below the ratio at which `clt` meets the target, and mostly takes three or four certificates.
 
     >>> round(largest_ratio(rate=1.0, count=4, epsilon=1.0, delta=1e-5), 6)  # 0.268051 / 2
     0.134026

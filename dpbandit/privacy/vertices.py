@@ -193,7 +193,7 @@ class NoisyVertex(Mechanism):
 
 
 def vertex_scores(sums: Floats) -> Floats:
-    """Return scores <sum, v> (..., 2d) of sums (..., d) at vertices v = e_1, .., -e_1, .. ."""
+    """Return scores <sum, v> (..., 2d) of sums (..., d) at vertices v = e_1..e_d, -e_1..-e_d."""
     return np.concatenate([sums, -sums], axis=-1)
 
 
@@ -204,15 +204,15 @@ def best_vertices(sums: Floats) -> Ints:
 
 Profile: TypeAlias = Literal["inverse-sqrt", "uniform"]
 _PRECISION = 0.996
-"""Share of the target epsilon at which the search ends, as each try takes a second"""
+"""Share of the target epsilon at which the search for budgets ends; each try takes a second"""
 _MAX_RISE = 1e3
-"""Largest factor that is tried on the budgets that the sum of epsilons or zCDP allows"""
+"""Largest factor tried on budgets at which the sum of epsilons or zCDP meets the target"""
 
 
 def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
-    """Return the epsilons of the printed noise of private online Frank-Wolfe, one for each step.
+    """Return the epsilons of the paper's noise of private online Frank-Wolfe, one for each step.
 
-    Han et al. (see `DPHDBChoices`) print, for smoothness beta, diameter D, Lipschitz constant L::
+    Han et al. (see `DPHDBChoices`) use, for smoothness beta, diameter D, Lipschitz constant L::
 
         b_t = 4 D (beta D + L) sqrt(ln n ln(1/delta)) / (epsilon sqrt t).
 

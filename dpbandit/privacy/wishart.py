@@ -169,7 +169,7 @@ def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Compos
 
 
 def paper_degrees(epsilon: float, delta: float, *, dim: int, levels: int) -> float:
-    """Return the degrees of freedom printed by Shariff and Sheffet, for a tree of `levels`."""
+    """Return the degrees of freedom in Shariff and Sheffet's paper, for a tree of `levels`."""
     if epsilon == inf:
         return dim + 4
     spread = 224 * levels / epsilon**2 * log(8 * levels / delta) * log(2 / delta)
