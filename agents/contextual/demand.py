@@ -151,8 +151,8 @@ class Priced(Around[Any]):
     Guarantee:
         The guarantee and the ledger of the inner agent: if it is (epsilon, delta)-joint DP for any
         actions, so is the wrapper: `rows` and `sold` are functions of one user's round and of
-        public facts, a changed user changes one inner round, and the wrapper stores only the number
-        of rounds. Margins and prices are public, or public functions of the user's context.
+        public constants, a changed user changes one inner round, and the wrapper stores only the
+        number of rounds. Margins and prices are public, or public functions of the user's context.
 
     >>> from dpbandit.agents import DPUCB
     >>> config = Priced(DPUCB(epsilon=0.5))

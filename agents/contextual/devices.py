@@ -62,7 +62,7 @@ Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 
 _MOMENT_RIDGE = 0.05
 """Ridge of a regression on sums of messages, as a share of its matrix's mean eigenvalue"""
 _UNIFORM_ROUNDS = 9
-"""Uniform rounds of `LocalLinUCB`, in units of d times the noise variance of a message's entry"""
+"""Rounds of random play of `LocalLinUCB`, in units of d times a message entry's noise variance"""
 
 
 class LocalSums:
@@ -102,7 +102,7 @@ class LocalSums:
         return float(np.diff([0, *self._ends])[batch]) * self._variance
 
     def take_rounds(self, lead: tuple[int, ...], *datum: npt.NDArray[Any]) -> Floats | None:
-        """Make one call, with a round's datum of every replica; the shape `lead` is ignored."""
+        """Make one call, with a round's datum of every replica; their shape `lead` is ignored."""
         return self(*datum)
 
     def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
@@ -135,7 +135,7 @@ class Devices(Arms):
         return predictions(context, self.theta, shared=context.ndim == 3)
 
     def row_and_block(self, context: Floats, action: Ints) -> tuple[Floats, Ints]:
-        """Return the row (R, d) of the arm played, and the index (R,) of its parameter."""
+        """Return the row (R, d) of the arm played, and the index (R,) of that arm's parameter."""
         if self.spec.shared:
             return pick(context, action), np.zeros_like(action)
         return context, action
@@ -195,7 +195,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.0
     """factor of a batch's weight from one sum to the next, in [0, 0.999]; only with "central" """
     first_batch: Count | None = None
-    """rounds of uniform play; if None, more the larger the noise, from 100 to a tenth of T"""
+    """rounds of uniform play; if None, it grows with the noise, from 100 to a tenth of T"""
     growth: Growth = 0.1
     """growth of batches; each has (1 + growth) times the rounds of the one before"""
     channel = cast(FadingSum | BitSum | LocalSums, None)
@@ -370,11 +370,11 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
     """Play greedily by a logistic model; each device sends one locally private gradient.
 
     After Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
-    NeurIPS 2021, whose algorithm as printed is `LDPSGD`::
+    NeurIPS 2021, whose own algorithm is `LDPSGD`::
 
         in round t    play argmax_a x . theta_t, ties at random
                       g = (y - logistic(x . theta_t)) x, y the reward scaled to [0, 1]
-                      send z, a locally private message of mean g
+                      send z, a locally private message of mean g;  with c the `step`,
                       theta_{t+1} = the projection of theta_t + z c / (t + 10 c) onto a ball
 
     Guarantee:
@@ -384,7 +384,7 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
         are chosen and rewards observed on the device.
 
     Differs from the paper:
-        1. PrivUnit messages with the optimal cap, not half of the sphere; other distributions.
+        1. PrivUnit messages with the optimal cap, not half of the sphere; other noise laws, too.
         2. One message on all arms' parameters, not one for each arm; no warm-up, no elimination.
         3. Step sizes c / (t + 10 c) and the ball are from our experiments. The model is logistic.
 

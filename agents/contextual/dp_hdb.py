@@ -84,7 +84,7 @@ class FrankWolfe:
         return np.where(moving, self.steps + 1, 0)
 
     def move(self, vertices: Ints, moving: Moving) -> None:
-        """Move the `moving` parameters by a step towards `vertices`, their indices (R, G)."""
+        """Move the `moving` parameters by a step towards `vertices`, given as indices (R, G)."""
         R, G, d = self.theta.shape
         self.steps = self.steps + moving
         weight = np.where(moving, self._step / (self.steps + 1), 0.0)
@@ -134,7 +134,7 @@ class Schedule:
 def default_warm_up(spec: ContextualSpec, *, epsilon: float = inf, share: float = inf) -> int:
     """Return the warm-up rounds per arm, ln(d T) ln T / epsilon^2, at most `share` T for all arms.
 
-    The order is from the paper, the constant 1 from its authors' programs; epsilon inf counts as 1.
+    The order is from Han et al. (2022), the constant 1 from their code; epsilon inf counts as 1.
     """
     T, arms = spec.horizon, 1 if spec.shared else spec.n_actions
     wanted = log(spec.dim * T) * log(T) / (1.0 if epsilon == inf else max(epsilon, 1e-9)) ** 2
@@ -198,7 +198,7 @@ class FrankWolfeBandit(Arms):
         """Raise `InputError` for problems that the agent cannot play."""
 
     def usual_warm_up(self) -> int:
-        """Return the default warm-up in rounds per arm, or in all for a shared parameter."""
+        """Return the default warm-up in rounds per arm, or rounds in all for a shared parameter."""
         return default_warm_up(self.spec, share=0.1)
 
     def begin(self) -> None:
@@ -336,12 +336,12 @@ class DPHDBChoices(FrankWolfeBandit):
 
     Fields left None follow the calibration::
 
-        field       "paper", as printed                     "certified"
+        field       "paper" (Han et al.)                    "certified"
         selection   laplace                                 gumbel
         noise       4 D k M sqrt(ln n ln(1/delta) / t) / e  least that meets the claim
         profile     inverse-sqrt                            uniform
         bound       printed: k = (beta D + L) / M           exact: k = 1.5 M R + B (identity link)
-        warm_up     int(ln(d T) ln T / epsilon^2)           as printed, at most T / 10 in all
+        warm_up     int(ln(d T) ln T / epsilon^2)           the same, at most T / 10 in all
 
     Here n is the number of steps, t the step, e epsilon, R the `radius`, D = 2R; M and B bound
     contexts and rewards; `L = M max |zeta - r|`, beta = M^2 max zeta', zeta the inverse link.
@@ -353,11 +353,11 @@ class DPHDBChoices(FrankWolfeBandit):
         2. The exact bound of a gradient of the identity link.
         3. d_0 = 0 in the recursion, because starting with the first gradient counts user 1 twice.
         4. Gradients are weighted by the step counter of their own arm.
-        5. Warm-up data goes to the arm that was pulled (printed: to the next one).
+        5. Warm-up data goes to the arm that was pulled (in the paper to the next one).
         6. x, r and the residual are clipped.
         7. Ties go to the lowest index.
         8. "paper" refuses a single step (ln n = 0), and epsilon > 5 unless `beyond_validity`. The
-           `subset_gap` is printed for x . theta and used, as here, for zeta(x . theta).
+           paper states `subset_gap` for x . theta but uses it, as here, for zeta(x . theta).
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec

@@ -81,7 +81,7 @@ def _joined(blocks: Floats) -> Floats:
 
 
 def _lengths(context: Floats, root: Floats) -> Floats:
-    """Return norms (R, K) of arms' parts of root' x, x (R, K, d) or (R, d), root (R, d, K d)."""
+    """Return `|M_a' x_a|` of arms, (R, K), for matrices M_a joined in `root`, (R, d, K d)."""
     if context.ndim == 3:
         moved = context @ root
     else:
@@ -103,7 +103,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
     """
 
     first_epoch: Count | None = None
-    """rounds of uniform play; if None, more the larger the noise, at most a tenth of T"""
+    """rounds of uniform play; if None, it grows with the noise, to at most a tenth of T"""
     context_clip: Positive | None = None
     """Euclidean norm to which contexts are clipped; if None, the environment's public bound"""
     moment_clip: Positive | None = None
@@ -178,7 +178,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         raise NotImplementedError
 
     def regression_of(self, gram: Floats, moment: Floats, releases: int = 1) -> Regression:
-        """Return the fit to the sum of `releases` releases, its ridge the noise's spectral norm."""
+        """Return the fit to the sum of `releases` releases; the ridge is the noise's norm."""
         user = self.statistic.context_bound**2 / self.spec.dim
         Gamma = 2 * sqrt(self.spec.dim * releases) * self.gram_noise
         return Regression.of(
@@ -255,7 +255,7 @@ class OneRegression(Epochs):
     moments = started(EpisodeMoments)
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
-        """Return the index that the played arm maximises, in rewards minus `middle`, (R, K)."""
+        """Return indices (R, K), predicted rewards minus `middle`; the largest is played."""
         raise NotImplementedError
 
     def episodes(self) -> tuple[int, ...]:
@@ -348,7 +348,7 @@ class AdaCOFUL(OneRegression):
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: a user is in one release. "paper" promises this for rewards alone, and so does the
+        proves: a user is in one release. "paper" has this for rewards alone, and so does the
         ledger: contexts are public, Gram matrices exact, and contexts decide when episodes end.
 
     Differs from the paper:
@@ -375,7 +375,7 @@ class AdaCOFUL(OneRegression):
 
 
 class AdaPrivateTS(OneRegression):
-    """Thompson sampling whose posterior counts both reward noise and privacy noise.
+    """Thompson sampling whose posterior variance includes that of the privacy noise.
 
     RECONSTRUCTED from the abstract of Riyazat and Ukwatta, AdaPrivate-TS, PMLR 318:723-734, arXiv
     2606.21757 (2026); details may differ::
@@ -393,7 +393,7 @@ class AdaPrivateTS(OneRegression):
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: a user is in one release. "paper" promises this for rewards alone, and so does the
+        proves: a user is in one release. "paper" has this for rewards alone, and so does the
         ledger: contexts are public, and Gram matrices exact.
 
     Differs from the paper:

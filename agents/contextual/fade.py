@@ -15,7 +15,7 @@ from dpbandit.specs import AgentConfig, ContextualSpec
 class FADE(OnDevices, WarmStarted):
     """Greedy play on fading sums of bounded statistics: the best certified agent we know.
 
-    A design of this project. It chooses a model of rewards by public facts of the problem
+    A design of this project. It chooses a model of rewards by public properties of the problem
     (`fade_choice.TABLE`) and passes its settings to the agent of that model::
 
         model        agent                       for
@@ -49,9 +49,9 @@ class FADE(OnDevices, WarmStarted):
 
     # 18 settings, those of all models: each agent that it chooses has 6 to 11 of them
     model: Model | Literal["auto"] = "auto"
-    """model of rewards, one of the table; "auto" chooses it by facts of the problem"""
+    """model of rewards, from the tables above; "auto" chooses it by properties of the problem"""
     coding: Literal["residuals", "rewards"] = "residuals"
-    """data of the summed statistic if model="auto", residuals of released predictions or rewards"""
+    """summed data if model="auto", either residuals of released predictions, or rewards"""
     centring: Literal["auto", "public", "private"] = "auto"
     """level that is subtracted from rewards, either the middle of their range or a learned level;
     "auto" is the middle if the link puts the mean reward at x . theta = 0 there"""

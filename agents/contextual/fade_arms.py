@@ -55,7 +55,7 @@ _LEVEL_GRID = np.linspace(-4, 4, 33)
 _LEVEL_DRIFT = 0.1
 """Standard deviation of the level's random step per release, divided by that of residuals"""
 _LEVEL_REACH = 2.0
-"""Clipping bound of residuals in batches for the level, in its posterior standard deviations"""
+"""Clipping bound of residuals in batches for the level, in the level's posterior stddevs"""
 
 
 class FadeArms(OnDevices, WarmStarted):
@@ -231,7 +231,7 @@ class FadeArms(OnDevices, WarmStarted):
         return posterior(mean, P[replica])
 
     def _batch_moments(self) -> tuple[Floats, int]:
-        """Return E[u u' 1(arm a is played)] in a batch, (R, K, d, d), and its length; |u| = 1."""
+        """Return E[u u' 1(arm a played)] of a batch, (R, K, d, d), and batch length; |u| = 1."""
         start = int(self._ends[-1]) if len(self._ends) else 0
         self._ends = np.append(self._ends, self.round)
         rounds = np.arange(start + 1, self.round + 2)  # and the next one
@@ -413,7 +413,7 @@ def _clipped(m: Floats, s: Floats, w: Floats) -> Floats:
 
 
 _SCALES = np.concatenate([[0.0], np.geomspace(0.1, 1000.0, 13)])
-"""Prior variances of `ScaleMixture`, in units of coordinates' median variance given all others"""
+"""Prior variances of `ScaleMixture`, in units of the coordinates' median variance given the rest"""
 _SWEEPS, _EM_STEPS = 5, 4
 """Number of coordinate sweeps of a fit, and of EM steps for the mixture's weights after each"""
 _MIN_PRECISION_RATIO = 1e-20
@@ -481,7 +481,7 @@ _FIRST_VARIANCE, _MIN_VARIANCE = 0.05, 0.001
 
 
 class Forgetting:
-    """Likelihood exp(b . x - x' L x / 2) of changing x, old releases faded by 1, 0.7 or 0.5::
+    """Likelihood exp(b . x - x' L x / 2) of a changing x; old releases fade by 1, 0.7 or 0.5::
 
         evidence of a rate  +=  log of the predictive density of the release, x ~ N(0, v I) a priori
         b, L                 =  rate (b, L) + (b, L) of the release

@@ -1,4 +1,4 @@
-"""Choice of FADE's agent for a problem, by a table of public facts."""
+"""Choice of FADE's agent for a problem, by a table of its public properties."""
 
 from dataclasses import fields, replace
 from enum import Flag, auto
@@ -38,7 +38,7 @@ _CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
 _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _REGRESSION_MARGIN = 10
-"""Factor by which features must be below the limit of `few_features` for exploring regressions"""
+"""Factor on the noise with which `few_features` must still hold for `VERY_FEW` to hold"""
 _MIN_DIRECTIONS = 4
 """Smallest number of features for `FadeCentred`; with fewer, most contexts may equal their mean"""
 _MIN_ROUNDS_PER_ARM = 20
@@ -46,7 +46,7 @@ _MIN_ROUNDS_PER_ARM = 20
 
 
 class Fact(Flag):
-    """Public facts of a problem and of FADE's settings, known before the first round."""
+    """Public properties of a problem and of FADE's settings, known before the first round."""
 
     MASKED = auto()
     """arms come and go (masks), so that each arm's contexts need a Gram matrix of their own"""
@@ -86,11 +86,11 @@ TABLE: tuple[tuple[Fact, Model], ...] = (
     (Fact.LINKLESS | Fact.CROWDED | Fact.PLAIN, "answers"),
     (Fact(0), "arms"),
 )
-"""Pairs of required facts and model; the first pair whose facts all hold decides the model"""
+"""Pairs of required properties and a model; the first pair whose properties all hold decides"""
 
 
 def facts_of(spec: ContextualSpec, mu: float) -> Fact:
-    """Return the facts that hold for a problem and an agent that is mu-GDP."""
+    """Return the properties that hold for a problem and an agent that is mu-GDP."""
     K, d, few = spec.n_actions, spec.dim, few_features(spec, mu)
     crowded = spec.horizon < _MIN_ROUNDS_PER_ARM * K * d**2 or not few
     held = {

@@ -142,7 +142,7 @@ class ScoredSales(Fading):
         ).maximise(self._theta, STEPS)
 
     def _score_sums(self) -> tuple[Scores, Floats, Floats]:
-        """Return synthetic customers' scores in all batches, and whitened weights and releases."""
+        """Return synthetic customers' scores, and batches' weights and releases, both whitened."""
         statistic = self.statistic
         users, noise, sampling = past = self._faded()
         released, _, _ = statistic.unpack(self._releases)
@@ -209,7 +209,7 @@ def falling(theta: Floats, at: int = -1) -> Floats:
 
 
 _EIGENVALUE_FLOOR = 1.0
-"""Amount added to eigenvalues, as a share of their mean, to limit directions of little variance"""
+"""Amount added to eigenvalues, as a share of their mean, so that inverses stay bounded"""
 
 
 class AimedScores:
@@ -247,7 +247,7 @@ class AimedScores:
 
 _IMAGINED_CUSTOMERS = 300  # synthetic customers drawn per replica
 CUSTOMER_SPREAD = 0.05
-"""Sampling variance of a coordinate of one customer's moments, a rough public guess"""
+"""Sampling variance of an entry of one customer's x and x x', a rough public guess"""
 _MIN_EIGENVALUE, _MAX_EIGENVALUE = 1e-4, 1.0
 """Bounds to which eigenvalues of customers' estimated covariance are clipped"""
 

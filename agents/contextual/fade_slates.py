@@ -159,7 +159,7 @@ class FadeSlates(OnDevices, WarmStarted):
 _N_SLATES = 128
 """Number of synthetic slates of a replica; a mirror image of each is used, too"""
 SLATE_SPREAD = 0.2
-"""Sampling variance of an entry of d times a slate's moments, a rough public guess"""
+"""Sampling variance of an entry of d M, M one slate's second moment matrix, a rough public guess"""
 _LEAST_EIGENVALUE = 0.02
 """Floor on eigenvalues of the estimated moments of rows, as a share of their mean"""
 _LEAST_TRACE = 0.2
@@ -205,12 +205,12 @@ class ImaginedSlates:
     def chosen(
         self, one: slice, policies: Floats, in_force: Ints, *, random: bool = True
     ) -> tuple[Floats, Floats]:
-        """Return the chosen rows and the mean rows of each batch's slates, (R, m, 2 N, d) each.
+        """Return rows of the chosen arms, and slates' mean rows, by batch: (R, m, 2 N, d) each.
 
-        `one` is the slice of replicas. Policies are parameters (R, m, d), the first of them uniform
-        play if `random`; `in_force`, (m, N), is the index of the policy that chose from a slate.
-        The second half of the slates mirrors the first about the policy's direction, with equal
-        choices, so that components orthogonal to the policy's direction cancel exactly.
+        `one` selects replicas. Policies are parameters (R, m, d), the first of them uniform play
+        if `random`; `in_force`, (m, N), is the index of the policy that chose from a slate. The
+        last N slates are the first N reflected in the line along the policy's parameter, with the
+        same arms chosen, so that components orthogonal to the parameter cancel in sums.
         """
         slates, root = self._slates[one], self._root[one, None]
         R, N, K, d = slates.shape

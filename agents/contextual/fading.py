@@ -30,7 +30,7 @@ from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior, posterior
 BanditSpecT = TypeVar("BanditSpecT", bound=BanditSpec)
 
 _LEVEL_BATCHES, _LEVEL_ROUNDS, _MIN_LEVEL_ROUNDS = 3, 15, 10
-"""Number of short batches for the level of rewards, their length times mu, and the least length"""
+"""Number of short batches that learn the level of rewards, their rounds times mu, least rounds"""
 _MIN_ANYTIME_GROWTH = 0.01
 """Smallest growth of batches without a horizon, so that the list of their ends is short"""
 MAX_COORDINATES = 1000
@@ -43,7 +43,7 @@ _WIDENINGS = 4.0 ** np.arange(25)
 
 @dataclass(frozen=True, kw_only=True)
 class FadingReleases:
-    """Settings of a fading sum that is (epsilon, delta)-DP for statistics of bounded sensitivity.
+    """Settings of an (epsilon, delta)-DP sum of bounded statistics, discounted from batch to batch.
 
     Guarantee:
         The guarantee of `certified_fading_sum`, or with trust="aggregated" of `AggregatedSum`.
@@ -73,7 +73,7 @@ class FadingReleases:
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
     def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
-        """Return the rounds of uniform play, 2 units / mu clipped to `least` and T / 10."""
+        """Return the rounds of uniform play, 2 `units` / mu, from `least` to at most T / 10."""
         if self.first_batch is not None:
             return self.first_batch
         return max(1, min(ceil(max(least, 2 * units / self.mu)), spec.horizon // 10))
@@ -143,7 +143,7 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
     """
 
     first_batch: Count | None = None
-    """rounds of uniform play; if None, more the larger the noise, at most a tenth of T"""
+    """rounds of uniform play; if None, it grows with the noise, to at most a tenth of T"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
     """growth of batches; each has (1 + growth) times the rounds of the one before"""
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
@@ -251,7 +251,7 @@ class NoPrior:
 
 
 class PublicPrior(NoPrior):
-    """Normal prior N(m, tau S) of a parameter; tau >= 1 is fitted to releases, large if m is wrong.
+    """Normal prior N(m, tau S) of a parameter; tau >= 1 is fitted, and is large if m is wrong.
 
     Given a likelihood exp(b . theta - theta' L theta / 2), tau is the one of 1, 4, 16, ... with the
     largest likelihood integrated over the prior (empirical Bayes). With S = C C', g = C'(b - L m)

@@ -138,7 +138,8 @@ class GLMUCB(Arms):
     regularization: Positive = 0.1
     """precision of the parameters' prior, N(0, I / regularization)"""
     link: LinkName | None = None
-    """link of the model; if None, the environment's, else logistic for price lists or identity"""
+    """link of the model; if None, the environment's; if it has none, logistic for price lists, for
+    other problems identity"""
     glm = started(OnlineGLM)
 
     def start(self) -> None:

@@ -60,7 +60,7 @@ class PublicCoins:
         return ceil(self.expected + tail / 3 + sqrt(tail**2 / 9 + 2 * self.expected * tail))
 
     def draw(self, seed: int) -> tuple[Ints, Ints]:
-        """Draw the rounds of the net's explorers (increasing) and of other explorers, from 0."""
+        """Draw the rounds of the net's explorers (increasing) and of others, counted from 0."""
         draw = np.random.Generator(np.random.SFC64(seed)).random
         T, net, others = self.horizon, [], []
         for start in range(0, T, _CHUNK):
@@ -311,7 +311,7 @@ class Guard(Around[ContextualSpec]):
     agent: Inner = field(kw_only=False)
     """config of the guarded agent, which learns from all users but the net's explorers"""
     rate: Positive = 0.05
-    """rate c at which about 1.5 c T^(2/3) users explore; 1 suits context laws that change"""
+    """rate c at which about 1.5 c T^(2/3) users explore; 1 suits changing context distributions"""
     coins: Count0 = 0
     """seed of the public coins that choose explorers"""
 

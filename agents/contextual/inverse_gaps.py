@@ -17,8 +17,8 @@ from dpbandit.base import Bools, Floats, Ints, drawn
 def inverse_gaps(predicted: Floats, gamma: float, among: Bools | bool = True) -> Floats:
     """Return probabilities 1 / (K + gamma gap) of arms, the rest for the best arm, (R, K).
 
-    gap is the distance to the best predicted reward, K the number of arms in the mask `among`,
-    which includes the best; other arms get 0.
+    gap is the distance to the best predicted reward, gamma its factor, and K the number of arms in
+    the mask `among`, to which the best arm must belong; arms outside the mask get 0.
 
     >>> inverse_gaps(np.array([[0.5, 0.25, 0.5]]), 8.0).round(3).tolist()
     [[0.467, 0.2, 0.333]]
@@ -269,8 +269,8 @@ class BPO(OracleBatches):
     """Play by policy optimisation with a bonus, over all released regressions for every user.
 
     RECONSTRUCTED from the program of Ryabchenko et al., arXiv 2609.33888, as `VPO` is. For every
-    user, q starts uniform and D, an arm's expected plays, at 0; over past batches j of N_j users,
-    whose regression predicts the losses f_j,a in [0, 1]::
+    user, q starts uniform and D, an arm's expected number of plays, at 0; over past batches j of
+    N_j users, whose regression predicts the losses f_j,a in [0, 1]::
 
         1. b_a = min(1, bonus sqrt(N_1 + .. + N_j) / sqrt(K) / (1 + D_a))
         2. D_a += N_j q(a)

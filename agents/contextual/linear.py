@@ -80,7 +80,7 @@ class Summed(PrivateAgent[ContextualSpec], Arms):
     sums = started(PrefixSum)
 
     def target(self, usual: int | None = None) -> Target:
-        """Return budget and times of releases; `usual` is the default of `refresh_every`."""
+        """Return budget and rounds of releases; `usual` is the default of `refresh_every`."""
         every = self.refresh_every or usual or ceil(self.spec.horizon / 100)
         return Target(self.epsilon, self.delta, self.spec.horizon, every)
 
@@ -351,7 +351,7 @@ class ShariffSheffetUCB(SummedUCB):
     Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018. Fields
     left None follow the calibration::
 
-        field           "paper", as printed       "certified"
+        field           "paper" (see above)       "certified"
         noise scale     see `ShariffSheffet`      least that meets the claim
         arms            joint, dimension K d      disjoint, K regressions
         alpha           theory                    1
@@ -366,7 +366,7 @@ class ShariffSheffetUCB(SummedUCB):
         2. A tree node that no prefix uses is never drawn.
         3. The shift is at least `regularization`, so that without privacy it is LinUCB.
         4. Disjoint arms take turns until the first release.
-        5. Wishart noise is centred, and its printed constants could not be checked.
+        5. Wishart noise is centred; we could not check its constants against the paper.
         6. "certified": the least noise for the claim; a regression for each arm; releases every
            ceil(T / 100) rounds; the shift is twice a tail bound of this release's noise.
 
@@ -406,7 +406,7 @@ class DPUCB(SummedUCB):
     """LinUCB that learns only from noisy running sums of Gram matrices and rewarded contexts.
 
     After Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018,
-    whose algorithm as printed is `ShariffSheffetUCB(calibration="paper")`::
+    whose own algorithm is `ShariffSheffetUCB(calibration="paper")`::
 
         for t = 1..T:
           1. V = G + shift I,  theta = V^-1 u                 from released sums G, u only

@@ -63,7 +63,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
         first_episode   1                                    ceil(horizon / 31), four estimates
         residual_clip   B + X radius, no effect              B / 10
 
-    for rewards up to B and contexts with entries up to X. The printed Laplace scale is
+    for rewards up to B and contexts with entries up to X. The Laplace scale of "paper" is
     2 lam sqrt(3 s ln(M / delta)) M / epsilon, lam the largest change of a coordinate of the peeled
     vector by one user. These constants were *not checked against the paper's text*; the scale, its
     split over M, the doubling from 1 and M growing with ln n are in the authors' public code.
@@ -84,8 +84,8 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
         10. The first episode is longer.
 
     Defaults were tuned on four other problems than the reference cases: K = 2 to 5, d = 30 to 60,
-    3 or 5 non-zero coordinates of Gaussian or equal size, noise 0.1 or 0.2; contexts uniform on a
-    sphere or in a box, or autoregressive; epsilon 1, 10 and infinity.
+    3 or 5 non-zero coordinates of Gaussian or equal magnitude, noise 0.1 or 0.2; contexts uniform
+    on a sphere or in a box, or autoregressive; epsilon 1, 10 and infinity.
 
     Memory: R x n x d numbers, for the n rounds of the longest episode that is used.
 
@@ -109,7 +109,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     )
     """rounds until the first estimate; if None, by the table above"""
     step_size: Positive = 0.5
-    """step size, in units of the inverse curvature for contexts with coordinates of equal size"""
+    """step size, in units of 1 / (the loss's curvature if all features have equal mean squares)"""
     residual_clip: Positive | None = None
     """bound to which `|reward - prediction|` is clipped in a gradient; if None, see the table"""
     context_clip: Positive | None = None
