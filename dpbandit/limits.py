@@ -84,7 +84,7 @@ from dpbandit.base import Floats, InputError, Ints, abbrev, at_least, positive, 
 from dpbandit.envs.contextual.glm import GLMBandit
 
 _MAX_MU_SQUARED = 500.0
-"""mu^2 from which the non-private bound is surely smaller; beyond it e^(mu^2) may overflow."""
+"""mu^2 from which the bound without privacy is the smaller one; above it e^(mu^2) may overflow."""
 _SINGLE_ROUNDS = 2000
 """Number of first rounds whose bounds are computed one by one; later rounds form groups."""
 
@@ -189,7 +189,7 @@ PUBLISHED = (
 
 
 _ANGLE_NODES = 400
-"""Number of quadrature nodes for the angle between the two parameters, a smooth integrand."""
+"""Number of quadrature nodes for means over the angle between the two parameters."""
 
 
 def least_regret(horizon: int, *, dim: int, signal: float, noise: float, mu: float) -> float:
@@ -293,13 +293,13 @@ def _angles(dim: int) -> tuple[Floats, Floats]:
 
 
 _WINDOW_NODES = 200
-"""Number of quadrature nodes in a window of the prior, a smooth integrand."""
+"""Number of quadrature nodes in a window of the distance |D| between the two parameters."""
 _WINDOW_WIDTHS = 40
-"""Number of window widths that are tried, from 0.05 / sqrt(dim) to 3 times the signal."""
+"""Number of widths tried for windows of |D|, from 0.05 / sqrt(dim) to 3 times the signal."""
 _MAX_DEVIATIONS = 12.0
 """Standard deviations above the mean beyond which the distance of parameters is neglected."""
 _MIN_WINDOW_MASS = 1e-13
-"""Probability below which a window is left out, which only makes the bound smaller."""
+"""Prior probability below which a window of |D| is left out, which only lowers the bound."""
 
 
 def least_regret_for_gaussian_parameters(
@@ -333,7 +333,7 @@ def least_regret_for_gaussian_parameters(
 
 
 def _windows(dim: int, width: float) -> Iterator[tuple[float, float, float, float]]:
-    """Yield P(j), E_j|D|, E_j|D|^2 and J_j (module's part 4) of each window j, for S = 1."""
+    """Yield each window's probability, means of |D| and |D|^2, and information J, for signal 1."""
     nodes, weights = np.polynomial.legendre.leggauss(_WINDOW_NODES)
     for centre in np.arange(0, 1 + _MAX_DEVIATIONS / sqrt(dim) + width, width):
         low, high = max(0.0, centre - width), centre + width

@@ -168,7 +168,7 @@ def write_atomically(
 
 
 def unique_name(target: str | os.PathLike[str]) -> str:
-    """Return a hash with which names of a file's temporary files begin; long names are refused."""
+    """Return a short hash with which a file's temporary names begin; systems refuse long names."""
     return f".{sha256(os.fsencode(target)).hexdigest()[:16]}"
 
 
@@ -379,7 +379,7 @@ def _row(cell: str, texts: Sequence[str]) -> str:
 
 
 PROGRAM = ("dpbandit", "source", "numpy", "scipy")
-"""Keys of a provenance on which results depend; other libraries may draw other random numbers."""
+"""Keys of a provenance (versions, code hash) of the programs whose versions can change results."""
 _HASHED_SUFFIXES = (".py", ".csv", ".gz", ".json", ".parquet", ".toml")
 """Suffixes of files of code and data that enter `source_digest`."""
 # libraries whose versions a provenance records

@@ -18,7 +18,7 @@ PATIENCE = 2.0
 
 
 class Progress:
-    """Progress bar of a comparison on stderr after two seconds; its unit is a replica's round."""
+    """Progress bar of a comparison, on stderr after two seconds; counts rounds times replicas."""
 
     def __init__(self, total: int, *, visible: bool = True) -> None:
         self._visible, self._total, self._done = visible, total, 0
@@ -89,7 +89,7 @@ def started_bar(total: int) -> Any:
 
 
 _POLL_SECONDS = 0.3
-"""Seconds between two updates of a worker's note, and between two readings of all notes."""
+"""Seconds between two writes of a worker's progress file (`Note`), and between two reads of all."""
 
 
 class Note:
@@ -152,7 +152,7 @@ class Board:
         self._folder.cleanup()
 
     def note(self, part: str) -> Note:
-        """Return the note in which the worker of this part counts its rounds."""
+        """Return the file (`Note`) in which the worker of this part writes its number of rounds."""
         return Note(self._files[part])
 
     def finish(self, part: str) -> None:

@@ -24,7 +24,7 @@ from dpbandit.base.inputs import InputError, abbrev, whole
 _VALUES_AHEAD = 2048
 """Largest number of values drawn ahead for a replica and a call site; affects only speed."""
 _REPLICA_MAJOR_VALUES = 64
-"""Number of values per round from which they are stored replica by replica, as they are drawn."""
+"""Smallest number of values per round for which blocks are stored replica by replica, as drawn."""
 FIRST_DRAWN_ROUNDS = 16
 """Number of rounds that a source draws first; it doubles with each later draw, up to a maximum."""
 
@@ -210,7 +210,7 @@ class BlockDraws:
         return self._again[source].pop(0)
 
     def several(self, source: Source, count: int) -> Floats:
-        """Return and record numbers of `count` rounds, or return numbers of the replayed round."""
+        """Return and record `count` rounds' numbers; in a replay, return `count` recorded draws."""
         if self._row < 0 and count == self._rounds:
             self._at_once.setdefault(source, []).append(source._several(count))
             return self._at_once[source][-1]

@@ -151,7 +151,7 @@ def differences(runs: Sequence[AgentRun], baseline: str, *, level: float = 0.95)
 
 
 _DIFFERENCE_COLUMNS = ["problem", "horizon", "agent", "epsilon", "delta"]  # of `differences`
-_DIFFERENCE_COLUMNS += ["difference", "low", "high", "p", "pairs"]  # before those of all tests
+_DIFFERENCE_COLUMNS += ["difference", "low", "high", "p", "pairs"]  # and `p_holm`, `verdict`
 
 
 def _partner(runs: Sequence[AgentRun], run: AgentRun, baseline: str) -> AgentRun | None:

@@ -332,7 +332,7 @@ class Curve(NamedTuple):
     regret: Floats
     """cumulative regret at the logged rounds, (rounds, replicas)"""
     look: int | None = None
-    """number of colour and dashes, see `style`; by default the rank by regret, worst first"""
+    """index of colour and dashes in `style`; by default the rank by regret, worst first"""
 
 
 def draw_regret(
@@ -501,7 +501,7 @@ class Front(NamedTuple):
     label: str
     runs: Sequence[AgentRun]
     look: int
-    """number of colour, dashes and marker, see `style`"""
+    """index that selects colour and dashes (see `style`) and marker"""
 
 
 class Overlay(NamedTuple):

@@ -546,7 +546,7 @@ def _summary(run: AgentRun) -> dict[str, Any]:
 
 
 def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
-    """Plot a certificate's curve delta(epsilon), its claim, and epsilon by rounds since a visit."""
+    """Plot a certificate's delta(epsilon) and claim, and epsilon by rounds since a user's visit."""
     one_of("suffix of the plot", path.suffix, FORMATS)
     if proof.claimed_delta == 0 or isinf(proof.claimed_epsilon):
         raise InputError("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")

@@ -56,7 +56,7 @@ PACKED = 1000
 UNPACKED = 100
 """Largest number of small blocks that remain single files when a sweep is resumed or finished."""
 _MAX_SMALL_BYTES = 1 << 16
-"""Bytes above which a block is not packed, and above which metadata are compressed."""
+"""Largest size in bytes of a block that a pack may contain; larger metadata are compressed."""
 _MAX_UNZIPPED_BYTES = PACKED * _MAX_SMALL_BYTES
 """Largest number of bytes of metadata that are compressed, or that a reader decompresses."""
 _PACK = "pack"  # first word of the names of packs
@@ -375,7 +375,7 @@ FORMAT = 1
 
 
 def plan_file(folder: Path) -> Path:
-    """Return the path of a sweep's plan, its configurations, replicas and audits."""
+    """Return the path of a sweep's plan, which lists configurations, replicas and audits."""
     return folder / "sweep.json"
 
 
@@ -459,7 +459,7 @@ T = TypeVar("T")  # class of a checked file's content
 
 
 class Damaged(InputError):
-    """The file of a plan or an audit that was changed or damaged after a sweep wrote it."""
+    """Error about a file of a plan or an audit that was changed or damaged after it was written."""
 
 
 class Planned(NamedTuple):
@@ -505,7 +505,7 @@ class _Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditFile:
-    """Content of a stored audit for reports, its measurements or the reason for having none."""
+    """Content of a stored audit for reports: its measurements, or the reason for having none."""
 
     agent: str
     problem: str

@@ -17,11 +17,11 @@ class Losing(NamedTuple):
     lose: str = "lose"
 
     def number(self, regret: float) -> str:
-        """Format regret in units of `noun`, without the noun."""
+        """Format a regret, given in rewards, as a number in the unit `noun`, without the unit."""
         return rounded(self.scale * regret)
 
     def amount(self, regret: float) -> str:
-        """Format regret with its noun.
+        """Format a regret with its unit, or without a unit if rewards have none.
 
         >>> losing("hundreds of dollars").amount(11.724), losing("reward").amount(3)
         ('1,170 dollars', '3')

@@ -84,17 +84,17 @@ def answers() -> tuple[Answer, ...]:
 
 @cache
 def chosen() -> Mapping[tuple[str, float], Answer]:
-    """Return the chosen agents' rows by (problem, epsilon); epsilon is inf without privacy."""
+    """Return the rows of role "chosen" by (problem, epsilon); epsilon is inf without privacy."""
     return {(one.problem, one.epsilon): one for one in answers() if one.role == CHOSEN}
 
 
 def epsilons() -> tuple[float, ...]:
-    """Return the measured epsilons, infinity among them, in increasing order."""
+    """Return the epsilons of the suite's measurements, infinity among them, in increasing order."""
     return tuple(sorted({epsilon for _, epsilon in chosen()}))
 
 
 def nearest(epsilon: float) -> float:
-    """Return the measured finite epsilon with the nearest logarithm; infinity for infinity."""
+    """Return the suite's finite epsilon whose logarithm is nearest; infinity for infinity."""
     finite = [one for one in epsilons() if one < inf]
     return epsilon if epsilon == inf else min(finite, key=lambda one: abs(log(one / epsilon)))
 
@@ -154,12 +154,12 @@ def ranked(kind: str, epsilon: float) -> list[str]:
 WITHOUT_PRIVACY_FACTOR = 1.05
 """Factor on the cost of private agents at epsilon infinity, so that other agents win near ties."""
 _LEAST_TIMES = 1e-3
-"""Smallest ratio of regrets in a geometric mean, which a regret near 0 would dominate."""
+"""Lower limit of ratios of regrets in a geometric mean; a ratio near 0 would dominate the mean."""
 
 
 @cache
 def mean_scores(epsilon: float) -> Mapping[str, float]:
-    """Return each agent's mean score over the problems on which it was measured at `epsilon`."""
+    """Return each agent's mean `Answer.score` over the problems measured with it at `epsilon`."""
     found: dict[str, list[float]] = {}
     for one in answers():
         if one.role == CANDIDATE and one.epsilon == epsilon:
@@ -180,7 +180,7 @@ def starting() -> frozenset[str]:
 
 
 def score(agent: str) -> float | None:
-    """Return an agent's mean score at epsilon 1, or without privacy if it has no epsilon."""
+    """Return an agent's mean `Answer.score` at epsilon 1; if it has no epsilon, without privacy."""
     return mean_scores(1.0).get(agent, mean_scores(inf).get(agent))
 
 

@@ -37,7 +37,7 @@ _MIN_WARNED_ROUNDS = 100
 
 @dataclass(frozen=True)
 class Log:
-    """Log of a run, with cumulative regret, reward and changes of action at marks, (marks, R)."""
+    """Log of a run, with total regret, reward and number of action switches at marks, (marks, R)."""
 
     regret: Floats
     reward: Floats
@@ -53,7 +53,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Mark:
-    """Cumulative regret, reward and changes of action at a logged round, (R,), for a callback."""
+    """Total regret, reward and number of action switches at a logged round, (R,), for callbacks."""
 
     agent: str
     """name of the agent in a comparison"""

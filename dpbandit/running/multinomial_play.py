@@ -23,7 +23,7 @@ MIN_ROUNDS_TOGETHER = 50
 
 
 class Brought(NamedTuple):
-    """Total regret, reward and changes of action in some rounds, (R,) each."""
+    """Total regret, total reward and number of switches of action in some rounds, (R,) each."""
 
     regret: Floats
     reward: Floats
@@ -81,9 +81,10 @@ def multinomial_play(problem: Problem, player: Agent, streams: Streams) -> Multi
 
 
 def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, int]:
-    """Draw a random order of plays, `counts` (K,) per arm; return changes of arm and last arm.
+    """Draw an order of plays, `counts` (K,) per arm; return the number of switches and last arm.
 
-    Positions are drawn for all arms but the most frequent one, which takes the remaining ones.
+    The first play is a switch unless its arm is `before`, the arm played previously. Positions
+    are drawn for all arms but the most frequent one, which takes the remaining ones.
 
     >>> switches(np.array([0, 5]), 0, np.random.default_rng(1))
     (1, 1)

@@ -156,7 +156,7 @@ def setting_names(agent: str) -> list[str]:
 
 
 AS_PRINTED = {"dp-ucb": "shariff-sheffet-ucb", "dp-hdb": "dp-hdb-choices"}
-"""Id of an agent -> id of its paper's algorithm, which is meant with calibration=paper."""
+"""Id of an agent -> id of its paper's original algorithm, played with calibration=paper."""
 
 
 def _of(words: str) -> list[str]:

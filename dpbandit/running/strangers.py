@@ -138,7 +138,7 @@ def stranger(code: str) -> type[Stranger]:
 
 
 def is_foreign(thing: Any) -> bool:
-    """Return True if `stranger` can make an agent of an object."""
+    """Return True if an object has `act` and `update`, or may make foreign agents that do."""
     if isclass(thing):
         return hasattr(thing, "act") and hasattr(thing, "update")
     runs = hasattr(thing, "act") and hasattr(thing, "update")

@@ -87,7 +87,7 @@ class Tally:
         """Number of data beyond the bound in each stream, (R,)."""
 
     def add(self, beyond: Bools, sizes: Floats) -> None:
-        """Count n users' data that are `beyond` a bound, (n, R); messages quote `sizes` (n, R)."""
+        """Count values (n, R) that are `beyond` a bound; messages quote their `sizes` (n, R)."""
         before, self._seen = self._seen, self._seen + len(beyond)
         if not beyond.any():
             return

@@ -62,7 +62,9 @@ def chances(weight: Floats, offered: Bools, axis: int = -1) -> Floats:
 
 @cache
 def size_law(n_products: int, at_most: int, levels: int) -> Floats:
-    """Return P(k products or fewer) in a uniformly random set at `levels` prices, for all k >= 1.
+    """Return P(at most k products) in a random assortment, for k = 1 to `at_most`.
+
+    All sets, with one of `levels` prices for each product in a set, are equally likely.
 
     >>> size_law(3, 2, 1)
     array([0.5, 1. ])
@@ -78,7 +80,7 @@ def size_law(n_products: int, at_most: int, levels: int) -> Floats:
 
 
 def random_members(uniforms: Floats, at_most: int, levels: int = 1) -> Any:
-    """Turn uniforms (..., 1 + N) into masks of uniformly random sets of N products, (..., N)."""
+    """Turn uniforms (..., 1 + N) into masks (..., N) of random sets, of sizes as in `size_law`."""
     law = size_law(uniforms.shape[-1] - 1, at_most, levels)
     size = 1 + (uniforms[..., :1] >= law).sum(axis=-1, keepdims=True)
     rank = uniforms[..., 1:].argsort(axis=-1).argsort(axis=-1)
@@ -175,7 +177,7 @@ def _batch(space: Any, n: int = 1) -> Any:
 
 
 _SINGLE_LEVEL = np.ones(())
-"""Number of the price of products that have a single price, as an array."""
+"""Price number 1 as an array, for products that have a single price."""
 
 
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:

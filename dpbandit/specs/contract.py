@@ -221,7 +221,7 @@ def _check_masks(owner: str, agent: Agent, spec: Spec) -> None:
 
 
 def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
-    """Raise `InputError` if the ledger promises a trust model that a part of the agent breaks.
+    """Raise `InputError` if the ledger states a trust model that a part of the agent breaks.
 
     Parts are mechanisms, and agents inside the agent, with their ledgers.
     """

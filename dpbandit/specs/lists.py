@@ -97,7 +97,7 @@ class Catalogue:
         return self._refilled
 
     def vectors(self, lists: Ints, clock: int | None = None) -> Floats:
-        """Return vectors (R, m, taste) of items on `lists` (R, m), as after `clock` refills."""
+        """Return vectors (R, m, taste) of the items on `lists` (R, m) after `clock` refills."""
         items = self.items
         replica = rows(len(lists))[:, None] if len(items) == len(lists) else 0
         found: Floats = items[replica, lists]
@@ -112,7 +112,7 @@ class Catalogue:
         return np.matvec(self.items, directions)  # replica by replica, shared or not
 
     def start(self, streams: Streams, churn: bool) -> None:
-        """Reset all items for an episode; with `churn`, give each replica a copy to refill."""
+        """Reset all items; if an episode replaces items (`churn`), copy them for each replica."""
         self._columns = None
         if self.seed is None:
             self._columns = columns(drawn(streams, self.n_items, self.taste))

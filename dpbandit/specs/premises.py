@@ -1,6 +1,7 @@
 """Check that problems and outer agents provide the facts that privacy proofs assume.
 
-`dpbandit.privacy.premises` lists the facts, and who declares that a fact is needed or provided.
+A fact, such as "a user has one round", is listed in `dpbandit.privacy.premises`, which also says
+who declares that a fact is needed or provided.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,7 @@ _PAGE = "see 'Say what your proof needs' in docs/howto/agent.md"  # end of the m
 
 
 def provided(spec: Any) -> Facts:
-    """Return the facts that hold for the rounds that a problem passes to an agent."""
+    """Return the facts (see `Fact`) that hold for the rounds that a problem passes to an agent."""
     facts = {Fact.CLOCK, Fact.PRESENCE, Fact.ONCE, Fact.AS_CHOSEN, Fact.WORLD}
     if spec.returning:
         facts = facts - {Fact.ONCE} | {Fact.PEOPLE}
@@ -76,7 +77,7 @@ class Premises:
 
     @property
     def promises(self) -> bool:
-        """True if the agent's ledger promises a finite privacy loss."""
+        """True if the agent's ledger claims a finite privacy loss."""
         ledger = getattr(self._agent, "ledger", None)
         return isinstance(ledger, Ledger) and not any(spend.mu == inf for spend in ledger.spends)
 
@@ -90,7 +91,7 @@ class Premises:
     def __call__(self, mechanism: Mechanism) -> None:
         """Check a mechanism made after the start, at its first call, and raise as `check` does.
 
-        If it is no part of the agent, its proof must hold with the facts that all parts have.
+        If it is no part of the agent, its proof may only need facts that hold for every part.
         """
         if mechanism in self.known:
             return

@@ -108,7 +108,7 @@ def _numbers(action: Any, replicas: int) -> Floats:
 
 
 MOST_OUTSIDE = 0.01
-"""Default share of contexts, and of rewards, that may lie outside their bounds."""
+"""Default of the largest share of contexts, and of rewards, that may lie outside their bounds."""
 
 
 Masks: TypeAlias = Literal["none", "public", "user"]
@@ -142,7 +142,7 @@ class Bound:
     """function that picks the array from a round's context and step"""
     shape: tuple[int, ...]
     size: Callable[[Floats], Floats]
-    """function from arrays `(n, R, *shape)` of n rounds to sizes (n, R), in [low, high] if valid"""
+    """function from arrays `(n, R, *shape)` to sizes (n, R), such as norms; valid in [low, high]"""
     low: float
     high: float
     kind: str
@@ -184,7 +184,7 @@ class Spec:
     delay: int = 0
     """rounds until a reward is observed; the last `delay` rewards never are"""
     most_outside: float = MOST_OUTSIDE
-    """share of contexts, and of rewards, that may lie outside their bounds; agents clip them"""
+    """largest share of contexts, and of rewards, that may be out of bounds; agents clip them"""
     reward_unit: str = "reward"
     """unit of rewards, for axes of plots"""
     masks: Masks = "none"
@@ -194,7 +194,7 @@ class Spec:
     may_be_masked: ClassVar[bool] = False
     """True if actions are numbered and may be unavailable in a round"""
     visited_as: ClassVar[str] = ""
-    """value of `measured_as` if people return for rounds of this spec; "" if they cannot"""
+    """kind of problem (`measured_as`) if people return for these rounds; "" if they cannot"""
     nouns: ClassVar[tuple[str, str]] = ("rounds", "action")
     """words for rounds (or users) and for an action in messages"""
     priced: ClassVar[bool] = False

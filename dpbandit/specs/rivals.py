@@ -46,11 +46,11 @@ class TastesSpec(PriceListSpec):
         )
 
     def seen(self, context: Floats) -> Floats:
-        """Return the features of contexts `(..., dim)` in the form in which `leads` takes them."""
+        """Return features of contexts `(..., dim)` in the form that the method `leads` takes."""
         raise NotImplementedError
 
     def held(self, theta: Floats) -> Floats:
-        """Return M samples of theta, `(..., M, D)` for D numbers each, as `leads` takes them."""
+        """Return M samples of D numbers theta, `(..., M, D)`, in the form that `leads` takes."""
         return theta
 
     def leads(self, held: Floats, seen: Floats) -> tuple[Floats, Floats]:
