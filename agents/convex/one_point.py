@@ -145,7 +145,7 @@ class Directions:
         self._draw()
 
     def advance(self) -> None:
-        """Move to the direction of the next round."""
+        """Replace the current directions by those of the next round."""
         self._place += 1
         if self._place == len(self._block):
             self._draw()
@@ -215,7 +215,7 @@ class Noise:
         return self.law != "none" and self.epsilon < inf
 
     def multiplier(self, vectors: Statistic, leaves: int) -> float:
-        """Return a node's noise scale / the sensitivity, for a tree with this number of leaves."""
+        """Return a node's noise scale, in sensitivities, for a tree with this number of leaves."""
         k = prod(vectors.shape)
         if not self.private:
             return 0.0

@@ -286,11 +286,13 @@ class Printed:
 
 
 class Certified:
-    """Steps of `WDPCOCOL` for C0 = 1, with a radius that is proved to contain the leader.
+    """Steps of `WDPCOCOL` for C0 = 1; a ball of its radius is proved to contain the minimiser.
 
-    In the letters of `WDPCOCOL`, H_t >= h_t on every run: a step by alpha = 1 / (2 rho^2) towards
-    an answer within rho r_t leaves (1 - 1/(4 rho^2)) H_t, and J_t - J_{t-1} is `(H/2) |x - x_t|^2`
-    plus a linear function of slope `moved`, which adds at most moved sqrt(2 h_t / kappa_t).
+    J_t is the objective of round t, of curvature kappa_t, x_t the point, H_t the `bound` on h_t =
+    J_t(x_t) - min J_t, r_t the radius. On every run H_t >= h_t: the oracle's point is within rho
+    r_t of x_t, and a step of size alpha = 1 / (2 rho^2) towards it reduces H_t to (1 - 1/(4 rho^2))
+    H_t; J_t - J_{t-1} is `(H/2) |x - x_t|^2`, H the losses' curvature, plus a linear function with
+    a slope of norm `moved`, which adds at most moved sqrt(2 h_t / kappa_t).
     """
 
     weight = 1.0
@@ -302,7 +304,7 @@ class Certified:
         """bound on the objective at the point minus its minimum, (R,)"""
 
     def radius(self, moved: Floats, kappa: float, gap: Floats) -> Floats:
-        """Return the radius, given the norm of the objective's new slope and its gap, all (R,)."""
+        """Return the radius, given the norm of a new slope and the Frank-Wolfe gap, all (R,)."""
         b = moved * sqrt(2 / kappa)
         bound = ((b + np.sqrt(b**2 + 4 * self._left * self.bound)) / 2) ** 2
         self.bound = np.minimum(bound, np.maximum(gap, 0.0))
@@ -332,7 +334,7 @@ class WDPCOCOL(Expiring):
         b_t = |v_t - v_{t-1} + H (x_t - a_t)| sqrt(2 / kappa_t),    v_0 = 0,  C0 = 1
         H_t = ((b_t + sqrt(b_t^2 + 4 (1 - 1/(4 rho^2)) H_{t-1})) / 2)^2,  or the Frank-Wolfe gap,
               max <gradient J_t(x_t), x_t - y>, if smaller
-        r_t = min(D, sqrt(2 H_t / kappa_t)),    alpha = 1 / (2 rho^2), rho the oracle's factor
+        r_t = min(D, sqrt(2 H_t / kappa_t)),    alpha = 1 / (2 rho^2), |p - x_t| <= rho r_t
 
     Guarantee:
         WINDOW DP, not ordinary DP, as for `WDPCOCOP`; data enter only the sums v_t.
@@ -368,9 +370,9 @@ class WDPCOCOL(Expiring):
     step: Literal["fixed", "line-search"] = "fixed"
     """step size, fixed or by line search"""
     geometry: Positive | None = None
-    """polytope's constant for `local_oracle`; if None, the domain's own, and 1 in printed steps"""
+    """polytope's constant for `local_oracle`; if None, the domain's own, and 1 for the paper's"""
     failure: Inside01 = 0.05
-    """failure probability in the printed constant C_W"""
+    """failure probability of the bound on noise in the paper's radius"""
     oracle = cast(LocalOracle, None)
     steps = cast(Steps, None)
 

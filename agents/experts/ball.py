@@ -61,19 +61,19 @@ def spacing_of(reach: float, dim: int) -> float:
     """Return the largest spacing of a grid with a grid point within `reach` of every ball point.
 
     It is 2 x reach on a line, and reach / sqrt(2) on a disc, where points near the edge have their
-    nearest grid point a cell further inside.
+    nearest grid point one spacing further inside.
     """
     return 2 * reach if dim == 1 else reach / sqrt(2)
 
 
 def size_of(radius: float, reach: float, dim: int) -> int:
-    """Return the approximate number of points of a net within `reach` of every point of a ball."""
+    """Return the approximate size of a net that has a point within `reach` of every ball point."""
     ratio = radius / spacing_of(reach, dim)
     return ceil(2 * ratio + 1) if dim == 1 else ceil(pi * ratio**2 + 1)
 
 
 def inverse_mass(ball: Ball, reach: float) -> int:
-    """Return 1 / gamma, rounded up; `reach` around any point is at least a share gamma of the ball.
+    """Return 1 / gamma, rounded up; a share >= gamma of the ball is within `reach` of any point.
 
     1 / gamma = (2 R / r)^N, for radius R, r = `reach` and N dimensions: a ball of radius r/2 fits
     at r/2 from any point towards the centre. Raises `InputError` if the number overflows a float.
@@ -105,7 +105,7 @@ class PointsAsExperts(Points):
         raise NotImplementedError
 
     def balanced(self, spec: ConvexSpec, smallest: float, largest: float) -> float:
-        """Return the reach in [smallest, largest] whose extra loss is nearest to the margin."""
+        """Return the reach r in [smallest, largest] with L r T nearest to the test's margin."""
         T, reach, margin = spec.horizon, largest, 1.0
         target = {"epsilon": self.epsilon, "delta": self.delta, "failure": self.beta or 1 / T}
         for _ in range(_REACH_STEPS):
@@ -188,7 +188,7 @@ class NetExperts(PointsAsExperts):
         return size_of(spec.loss.domain.outer_radius, reach, spec.loss.domain.dim)
 
     def reach(self, spec: ConvexSpec) -> float:
-        """Return the largest distance of a point from the net of about 20,000 points or fewer."""
+        """Return the largest distance of a ball point from a net of at most about 20,000 points."""
         R, N = spec.loss.domain.outer_radius, spec.loss.domain.dim
         if self.spacing is not None:
             return self.spacing / spacing_of(1.0, N)
@@ -221,9 +221,10 @@ class BallDraws(Mechanism):
 
         call(data (R, *datum_shape), drawing (R,) bool) -> points (R, N), NaN unless drawing
 
-    A loss counts in units of its public range, after the datum was moved into the public set. A
+    A loss is divided by its public range, after the datum was moved into the loss's public set. A
     draw has a generator of its own, seeded by two uniforms of the replica's stream, because exact
-    samplers take a varying number of random numbers. `drawing` must be a function of releases.
+    samplers take a varying number of random numbers. `drawing` marks the replicas that draw, and
+    must be a function of releases.
 
     Guarantee:
         If the sampler is exact, each draw has bounded range eta for replacing one round, because it
@@ -237,7 +238,7 @@ class BallDraws(Mechanism):
         uses, draws: number of calls, and largest number of points drawn in a replica.
     """
 
-    # "A loss counts in units of its public range, after the datum was moved into the public set."
+    # "A loss is divided by its public range, after the datum was moved into the loss's public set."
     needs = SUMMED | {Fact.LOSS}
     controls = (1,)
 
@@ -371,7 +372,7 @@ class BallExperts(PointsAsExperts):
         return inverse_mass(cast(Ball, spec.loss.domain), reach)
 
     def plan(self, spec: ConvexSpec) -> tuple[float, SparseVectorPlan]:
-        """Return a bound on the total loss of points near the best one, and the plan."""
+        """Return a bound on the total loss of points near the best one, and public parameters."""
         reach = self.reach or self.balanced(spec, 0.0, spec.loss.domain.outer_radius)
         return self.worst(spec, reach), self.planned(spec, reach, self.count(spec, reach))
 

@@ -45,7 +45,7 @@ _MIN_GRID_PROBABILITY = 1e-12
 """Smallest probability computed on the grid; below, the closed form `chernoff` is used."""
 _RATE_MARGIN = 1 - 1e-12
 """Factor of the rate of draws, below 1 so that rounded sums stay within the privacy budget."""
-_C_GRID = tuple(np.arange(1.0, 8.5, 0.5).tolist())  # values tried of c, see above
+_C_GRID = tuple(np.arange(1.0, 8.5, 0.5).tolist())  # tried c; segments end at L* + c/eta
 _TEST_SHARES = tuple(np.linspace(0.1, 0.9, 33).tolist())  # tried shares of epsilon for tests
 
 
@@ -83,7 +83,7 @@ def completions(n_experts: int, c: float) -> Floats:
 def chernoff(n_experts: int, c: float, draws: int) -> float:
     """Return Chernoff's bound on the probability that K + 1 segments end, K = `draws`.
 
-    It is min over s of d^s (E e^(-s A))^(K+1), for d experts and A as in the module, where
+    It is min over s of d^s (E e^(-s A))^(K+1), d experts, A a segment's fall of log phi, with
     E e^(-s A) = (1 - e^(-(1+s) c/2)) / ((1 + s) (1 - e^(-c/2)))
     """
     from scipy.optimize import minimize_scalar  # not before: slow to import
@@ -97,7 +97,7 @@ def chernoff(n_experts: int, c: float, draws: int) -> float:
 
 @cache
 def draws_needed(n_experts: int, c: float, failure: float) -> int:
-    """Return the smallest number of draws that suffices with probability 1 - `failure`.
+    """Return the smallest number of draws that is not exceeded with probability 1 - `failure`.
 
     >>> [draws_needed(256, c, 0.5e-4) for c in (2.0, 4.0)]
     [25, 19]

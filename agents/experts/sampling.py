@@ -191,7 +191,7 @@ class KinkSampler(_StoringSampler):
     """Sampler in one dimension for losses of at most two linear pieces.
 
     The density is piecewise exponential. Values and slopes at both ends of the ball give each
-    loss's kink; the polygon max(S, floor), S the total loss, has corners there and at S = floor.
+    loss's kink; max(S, floor), S the total loss, is linear between these and where S = floor.
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
@@ -363,7 +363,7 @@ def _log_cube(rise: Floats, half: Floats) -> Floats:
 
 
 def _cut(x: Floats, S: Floats, floor: float) -> tuple[Floats, Floats]:
-    """Return points and values of the polygon max(S, floor), with corners where S = floor."""
+    """Return nodes and values of max(S, floor), S linear between nodes x; S = floor adds nodes."""
     above = floor < S
     i = np.flatnonzero(above[:-1] != above[1:])
     crossing = x[i] + (floor - S[i]) / (S[i + 1] - S[i]) * (x[i + 1] - x[i])

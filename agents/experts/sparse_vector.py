@@ -36,7 +36,7 @@ class Segments(Follower):
     tests, selections = started(SegmentAboveThreshold), started(EpochSelection)
 
     def play(self, plan: SparseVectorPlan, best_loss: float, draws: int | None = None) -> None:
-        """Set up mechanisms for a bound on the best loss; `draws` are by default `plan.draws`."""
+        """Set up mechanisms for a bound on the best loss; `draws` is by default `plan.draws`."""
         T, self.numbers, self.first_best_loss = self.spec.horizon, plan, best_loss
         self.tests = SegmentAboveThreshold(
             self.streams,
@@ -236,12 +236,12 @@ class AdaptiveSparseVectorExperts(Segments):
     epsilon: Epsilon = 1.0
     """target, > 0; inf plays without privacy"""
     delta: Delta = 0.0
-    """target, in [0, 1); must be 0 for the printed constants"""
+    """target, in [0, 1); must be 0 for the paper's constants"""
     calibration: Literal["certified", "paper", "paper-fixed"] = "certified"
-    """constants as certified, as printed, or as printed with the errors above corrected"""
+    """constants as certified, or the paper's, as printed or with the above errors corrected"""
     first_loss: Positive | None = None
-    """initial bound L* on the best loss, > 0; if None, the margin at L* = 0; 1 with printed
-    constants"""
+    """initial bound L* on the best loss, > 0; if None, the test's margin at L* = 0, but 1 with the
+    paper's constants"""
     beta: Inside01 | None = None
     """failure probability of a phase; if None, 1/T"""
     lag: bool = False
@@ -253,7 +253,7 @@ class AdaptiveSparseVectorExperts(Segments):
             raise InputError(f"Expected delta={self.delta!r} to be 0 for printed constants.")
 
     def plan(self, spec: ExpertsSpec) -> tuple[float, SparseVectorPlan]:
-        """Return the initial bound on the best loss, and the certified plan of the first phase."""
+        """Return the initial bound on the best loss, and the first phase's certified parameters."""
         d, T, failure = spec.n_actions, spec.horizon, self.beta or 1 / spec.horizon
         first, target = self.first_loss or 0.0, {"epsilon": float(self.epsilon), "failure": failure}
         if self.first_loss is None and self.epsilon < inf:

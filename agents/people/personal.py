@@ -167,7 +167,7 @@ class MixedEffects(Personal):
 
 
 class Directions(NamedTuple):
-    """Moments of t = <x, p>, where x is the unit vector, of several uniform ones, nearest to p."""
+    """Moments of t = <x, p>, x the nearest to unit vector p among several uniform unit vectors."""
 
     along: float
     """second moment of t, E[t^2]"""
@@ -212,7 +212,7 @@ class Population:
         W = (d I + C^-1)^-1,               m_0 = W C^-1 estimate
 
     E_b[xx'] is I/d in batch 1, which is played at random; later x is the best of K rows for m_0.
-    kappa_b is in `Directions`. If each person sends one direction for all visits so far, kappa_b
+    kappa_b is `Directions.kappa`. If each person sends one direction for all visits so far, kappa_b
     E_b[xx'] = `gains[b]` I, see `gain_of`. n_b is the expected number, never a count. The model
     assumes rows uniform on the sphere and `|theta_0|` = 1; else estimates are worse, but private.
     """
@@ -291,7 +291,10 @@ def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
 
 
 def _shrunk(gram: Floats, moment: Floats, *, noise: float, tastes: float) -> Floats:
-    """Return the posterior mean (..., d), given a person's sums; prior N(0, (1 + tastes^2) I/d)."""
+    """Return the posterior mean (..., d) of theta, given a person's sums of xx' and r x.
+
+    Rewards are r = <x, theta> + N(0, noise^2), and the prior of theta is N(0, (1 + tastes^2) I/d).
+    """
     d = moment.shape[-1]
     ridge = noise**2 * d / (1 + tastes**2) * np.eye(d)
     return np.asarray(np.linalg.solve(gram + ridge, moment[..., None])[..., 0])
@@ -341,7 +344,7 @@ def expected_memories(
     noise: float,
     tastes: float,
 ) -> tuple[list[float], list[float]]:
-    """Return the expected number of people by the end of each batch, and their mean `gain_of`.
+    """Return the expected people by the end of each batch, and their estimates' mean `gain_of`.
 
     >>> world = {"people": 10, "horizon": 100, "robin": True, "noise": 0.5, "tastes": 0.5}
     >>> counts, gains = expected_memories((5, 20), dim=10, **world)
@@ -412,7 +415,7 @@ class PersonalFADE(Personal):
     delta: float = 1e-5
     """target, in (0, 1)"""
     counted: Counted | None = None
-    """visits that enter the sums, see above; "visits" takes all, at group privacy; if None,
+    """visits that enter the sums, see the class; "visits" takes all, at group privacy; if None,
     "latest" for people with a memory and at least 10 visits, else "first" """
     trust: Literal["central", "aggregated"] = "central"
     """trust model; the server sees all data, or with "aggregated" only sums of batches"""
@@ -420,7 +423,7 @@ class PersonalFADE(Personal):
     """fraction in (0, 1] of slots (of people, if "latest") whose device adds its noise and does not
     fail, empty slots included; below 1 only with "aggregated" """
     memory: bool = True
-    """True if each person has a memory; False plays the population's estimate for everybody"""
+    """True if sums of her own visits serve each person; False plays the population's estimate"""
     first_batch: Count | None = None
     """slots of uniform play; if None, 8 sqrt(d) / mu, from 100 to a tenth of the horizon"""
     growth: Growth = 1.0

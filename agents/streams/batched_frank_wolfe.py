@@ -44,7 +44,7 @@ from dpbandit.specs import second_moment
 _REGRESSION_CLIP_SHARE = 0.2
 """Default clip of regressions divided by their bound on gradients; most gradients are shorter."""
 _MIN_DIFFERENCE = 1e-12
-"""Smallest clip of gradient differences, which are 0 for linear losses, / the Lipschitz bound."""
+"""Smallest clip of gradient differences (0 for linear losses) divided by the Lipschitz bound."""
 
 
 class LocalisedTOFW(Walk):
@@ -255,17 +255,17 @@ class NoisySFW(Points):
     """norm to which terms are clipped, as a share in (0, 1] of the largest norm; if None, 1, but
     0.2 for certified regressions, whose terms are mostly shorter"""
     norm_index: Reading = "corrected"
-    """index of the norm in the noise's density, corrected or as printed"""
+    """index of the norm in the noise's density, corrected or as printed in the paper"""
     radius: Reading = "corrected"
-    """distribution of the noise's radius, corrected or as printed"""
+    """distribution of the noise's radius, corrected or as printed in the paper"""
     direction: Reading = "corrected"
-    """distribution of the noise's direction, corrected or as printed"""
+    """distribution of the noise's direction, corrected or as printed in the paper"""
     lipschitz: Positive | None = None
-    """(paper) Lipschitz constant that noise assumes; if None, the loss's constant"""
+    """Lipschitz constant that the paper's noise assumes; if None, the loss's constant"""
     smoothness: Least0 | None = None
-    """(paper) smoothness that noise assumes; if None, the loss's smoothness"""
+    """smoothness that the paper's noise assumes; if None, the loss's smoothness"""
     beyond_validity: bool = False
-    """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
+    """True to run the paper's noise at epsilon > 3, too, certified at the epsilon that it meets"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -276,7 +276,7 @@ class NoisySFW(Points):
 
     @property
     def printed(self) -> Printed:
-        """Parts of the noise law that follow the paper as printed."""
+        """Parts of the noise law that are as printed in the paper, errors included."""
         return Printed(self.norm_index, self.radius, self.direction)
 
     def begin(self) -> None:
@@ -345,10 +345,11 @@ class NoisySFW(Points):
         ]
 
     def printed_batches(self) -> "list[Batch]":
-        """Return batches with the printed noise for given constants, certified by the true ones.
+        """Return batches with the paper's noise, certified at its true cost.
 
-        noise      of the first batch's mean                    of later means
-        size       4 sqrt(2 kappa ln(1/delta)) L / (T epsilon)  .. beta D eta / (sqrt(T) epsilon)
+        Its size for a batch's mean is c L / T in the first, c beta D eta / sqrt(T) in a later one,
+        c = 4 sqrt(2 kappa ln(1/delta)) / epsilon, eta the step size, kappa the norm's smoothness,
+        for a Lipschitz constant L, smoothness beta and diameter D, by default the problem's.
         """
         loss, T, dim = self.loss, self.spec.horizon, self.domain.affine_dim
         q = loss.order if isinstance(loss, Regression) else 2.0

@@ -54,7 +54,7 @@ _MAX_PAPER_EPSILON = 5.0
 
 
 class Bounds(NamedTuple):
-    """Lipschitz constant, smoothness and diameter; gradients in one norm, points in its dual."""
+    """Lipschitz constant, smoothness and diameter, with gradients in a norm, points in its dual."""
 
     lipschitz: float
     smoothness: float
@@ -260,7 +260,7 @@ class DPTOFW(FrankWolfe):
         noise        generalised-gaussian                    gaussian
         prefix_sums  tree                                    blt (tree for generalised-gaussian)
         clip         lipschitz: L + beta D, for any step     gradient: l_2 norm `clip_bound`
-        size         sigma_+ of equation (3.2)               least with certificate <= claim
+        size         sigma_+ of equation (3.2)               least that meets the target
         step         1                                       0.4
 
     Domains: regressions on l_p balls, 1 < p <= infinity, allow all settings; Gaussian noise with
@@ -311,19 +311,19 @@ class DPTOFW(FrankWolfe):
     clip: Clip | None = None
     """quantity that is clipped to bound the sensitivity; if None, by `calibration`"""
     norm_index: Reading = "corrected"
-    """index of the norm in the noise's density, corrected or as printed"""
+    """index of the norm in the noise's density, corrected or as printed in the paper"""
     radius: Reading = "corrected"
-    """distribution of the noise's radius, corrected or as printed"""
+    """distribution of the noise's radius, corrected or as printed in the paper"""
     direction: Reading = "corrected"
-    """distribution of the noise's direction, corrected or as printed"""
+    """distribution of the noise's direction, corrected or as printed in the paper"""
     lipschitz: Positive | None = None
-    """(paper) Lipschitz constant that noise assumes; if None, the loss's constant"""
+    """Lipschitz constant that the paper's noise assumes; if None, the loss's constant"""
     smoothness: Least0 | None = None
-    """(paper) smoothness that noise assumes; if None, the loss's smoothness"""
+    """smoothness that the paper's noise assumes; if None, the loss's smoothness"""
     diameter: Positive | None = None
-    """(paper) diameter that noise assumes; if None, the domain's diameter"""
+    """diameter that the paper's noise assumes; if None, the domain's diameter"""
     beyond_validity: bool = False
-    """(paper) run at any epsilon; the certificate says what epsilon the noise gives"""
+    """True to run the paper's noise at any epsilon, certified at the epsilon that it meets"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -345,7 +345,7 @@ class DPTOFW(FrankWolfe):
 
     @property
     def means(self) -> tuple[bool, str, Clip]:
-        """Flag for generalised Gaussian noise, `prefix_sums` and `clip`, with defaults for None."""
+        """Flag of generalised Gaussian noise, `prefix_sums` and `clip`, with defaults for None."""
         paper = self.calibration == "paper"
         shaped = paper if self.noise is None else self.noise == "generalised-gaussian"
         usual: Clip = "lipschitz" if paper else "residual" if shaped else "gradient"
@@ -353,7 +353,7 @@ class DPTOFW(FrankWolfe):
 
     @property
     def printed(self) -> Printed:
-        """Parts of the noise law that follow the paper as printed."""
+        """Parts of the noise law that are as printed in the paper, errors included."""
         return Printed(self.norm_index, self.radius, self.direction)
 
     def begin(self) -> None:
@@ -424,7 +424,7 @@ class DPPOFW(FrankWolfe):
 
         field       "paper", as printed                              "certified"
         noise       laplace                                          gumbel
-        size        b_t = 2 D S sqrt(ln n ln(1/delta) / t) / e       least with certificate <= claim
+        size        b_t = 2 D S sqrt(ln n ln(1/delta) / t) / e       least that meets the target
         profile     inverse-sqrt: epsilon_t ~ 1 / sqrt t             uniform
         clip        lipschitz: |g|_inf <= L + beta D                 residual: `clip_bound`
         step        1                                                0.4
@@ -465,7 +465,7 @@ class DPPOFW(FrankWolfe):
     clip: Literal["residual", "lipschitz"] | None = None
     """quantity that is clipped to bound the sensitivity; if None, by `calibration`"""
     beyond_validity: bool = False
-    """(paper) also run at epsilon > 5; the certificate says what epsilon the noise gives"""
+    """True to run the paper's noise at epsilon > 5, too, certified at the epsilon that it meets"""
 
     def check(self) -> None:
         _check_bound(self.means[2], self.clip_bound)

@@ -142,7 +142,7 @@ class NoisySGD(Blocks):
     scale: Positive = 1.0
     """factor of the step size"""
     beyond_validity: bool = False
-    """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
+    """True to run the paper's noise at epsilon > 3, too, certified at the epsilon that it meets"""
     refit: Refit = "doubling"
     """"doubling" for blocks of doubling length, "once" for one block that ends at the last round"""
     first: Count = 16
