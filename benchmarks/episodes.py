@@ -43,7 +43,7 @@ fits. The default sizes are five dimensions and five arms."""
 
 
 class Episode(NamedTuple):
-    """Recorded contexts and feedback of one agent on one problem, a list over rounds each."""
+    """Recorded contexts and feedback of an agent on a problem, two lists with a value per round."""
 
     contexts: list[Any]
     feedback: list[Any]
@@ -121,7 +121,7 @@ def floor_of(work: Callable[[], Any], spec: Spec) -> Callable[[], float]:
 
 
 _Drawn: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any], int]
-"""Call of a generator: method, positional and keyword arguments, and number of calls."""
+"""Call of a random generator: method, positional and keyword arguments, times it is called."""
 
 
 class _RecordedGenerator:

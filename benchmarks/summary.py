@@ -74,7 +74,7 @@ print(sum(file.stat().st_size for file in Path("swept").rglob("*.*") if file.is_
 
 
 def rows():
-    """Yield (names of numbers, code that prints them or is timed, number of repetitions)."""
+    """Yield rows: names of numbers, code that prints them or is timed, number of repetitions."""
     start = {
         "import numpy, gymnasium": "import numpy, gymnasium",
         "import dpbandit": "import dpbandit",

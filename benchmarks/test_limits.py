@@ -1,4 +1,4 @@
-"""Limits on cost, which is linear in rounds and replicas; a million rows take seconds.
+"""Tests that time is linear in rounds and replicas, and that a million rows take seconds.
 
 The exponent is fitted, log-log by least squares, to CPU-seconds of `compare`'s loop over two
 decades. For each size the fastest of three runs counts; runs of all sizes alternate. Sizes begin

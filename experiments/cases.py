@@ -138,7 +138,7 @@ def _settings_of(agent: str) -> set[str]:
 
 
 def _merged(shared: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Merge two tables; `changes` extend nested tables and lists, and replace other values."""
+    """Merge two TOML tables; `changes` extend nested tables and lists, and replace other values."""
     found = dict(shared)
     for key, value in changes.items():
         if key in shared and isinstance(value, dict):
@@ -192,7 +192,7 @@ CASES = _cases()  # by name, GROUP/NAME
 
 
 _LETTERS = {"K": ("n_actions",), "d": ("dim", "n_actions"), "k": ("dim",), "T": ("horizon",)}
-"""Letter in papers -> names of arguments, of which it means the first that the problem has."""
+"""Letter in papers -> names of arguments; it stands for the first one that the problem has."""
 
 
 def reproduce(
@@ -256,7 +256,7 @@ def reproduce(
 
 
 def _distance(gap: float, se: float) -> float:
-    """Return gap divided by se, infinity if se is 0, but 0 if the gap is below 1e-9."""
+    """Return a difference of means in standard errors; infinity if se is 0, 0 if gap < 1e-9."""
     if abs(gap) < 1e-9:
         return 0.0
     return gap / se if se > 0 else inf
@@ -277,7 +277,7 @@ def _written_out(settings: Mapping[str, Any], of_problem: Sequence[str]) -> dict
 def _set_up(
     case: Case, agent: str, settings: Mapping[str, Any], horizon: int
 ) -> tuple[AgentConfig, dict[str, Any]]:
-    """Divide settings between agent and problem; return the config and the problem's arguments."""
+    """Assign settings to agent or problem; return the config and the problem's arguments."""
     of_agent = [field.name for field in fields(AGENTS[agent])]
     problem, of_problem = _problem(case, agent), _of_problem(case, agent)
     ours, theirs = {}, dict(case.env_kwargs)
@@ -304,7 +304,7 @@ def _of_problem(case: Case, agent: str) -> list[str]:
 
 
 def _meant(owner: Any, name: str, value: Any) -> Any:
-    """Return the value, but "none" in place of None if the setting's default is a string."""
+    """Return a setting's value, with "none" in place of None if the default is a string."""
     words = {field.name for field in fields(owner) if isinstance(field.default, str)}
     return "none" if value is None and name in words else value
 

@@ -1,4 +1,4 @@
-"""Schema of the tables `[[figure]]` of `study.toml`: runs of a question, and how to draw them.
+"""Schema of tables `[[figure]]` of `study.toml`: runs of an experiment, and how to draw them.
 
 Functions are named MODULE:FUNCTION, relative to `dpbandit.experiments`.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 RunLines: TypeAlias = Mapping[str, Sequence[AgentRun]]
-"""Label of a line -> its runs, one for each value of the axis; a single run is a baseline"""
+"""Label of a line -> its runs, one for each value of the axis, or a single one (baseline)"""
 
 
 class Strict(BaseModel):
@@ -53,14 +53,14 @@ class LineGroup(Strict):
     agents: list[str]
     """Names of tables [agents.NAME], or labels of single agents"""
     but: list[str] = []
-    """Labels of agents in these tables that are omitted"""
+    """Labels of agents that are omitted, though these tables have them"""
     problem: str = ""
     """Label of the problem of these lines; by default the panel's"""
     each: dict[str, Any] = {}
-    """Variable -> values; one line for each combination"""
+    """Variable -> values; one line for each combination of values"""
     let: dict[str, Any] = {}
     run: str = ""
-    """Format of a run's name if its agent varies along the axis; by default the label"""
+    """Format of names of runs, if the agent varies along the axis; by default the line's label"""
     then: str = ""
     """Label of the agent played instead of these agents at the last value of the axis"""
     last: bool = False
@@ -77,7 +77,7 @@ class Guide(Strict):
     through: str
     """Label of the measured line beside which the guide is drawn"""
     at: float = 1.0
-    """Height of the guide's end, divided by the measured line's last value"""
+    """Height of the right end of the guide, divided by the last value of the measured line"""
 
 
 class Panel(Strict):
@@ -90,9 +90,9 @@ class Panel(Strict):
     problem: str = ""
     """Label of the problem, a key of [problems]"""
     each: dict[str, Any] = {}
-    """Variable -> values; one panel for each combination"""
+    """Variable -> values; one panel for each combination of values"""
     over: dict[str, Any] = {}
-    """Variable of the axis -> its values"""
+    """Variable of the horizontal axis -> its values"""
     let: dict[str, Any] = {}
     """Variable -> formula of sizes and of other variables that computes it"""
     lines: list[str | LineGroup] = []
@@ -109,19 +109,19 @@ class Panel(Strict):
 
 
 class Figure(Panel):
-    """A question and its picture; without lines it shows the runs of another figure's question."""
+    """An experiment and its plot; if it lists no lines, it plots the runs of another figure."""
 
     file: str = ""
     """Name of the picture's file; "" if a program draws it elsewhere"""
     question: str
-    """Name of the question that the runs answer; by default `file`"""
+    """Name of the experiment to which the runs belong; by default `file`"""
     panels: list[Panel] = []
     replicas: str = "replicas"
     """Key of [sizes] with the number of replicas"""
     cell: str = ""
-    """Value in tables, named as in `value`; by default the drawn value"""
+    """Value in the cells of tables, named as in `value`; by default the drawn value"""
     every: int = 1
-    """Step n along the axis; tables have a column for every n-th value"""
+    """Step n; tables have a column for every n-th value of the horizontal axis"""
     exponent: str = ""
     """Variable in which an exponent of regret is fitted, such as T, epsilon or ln d"""
     exponent_format: str = ""
@@ -132,7 +132,7 @@ class Figure(Panel):
     """Width and height in inches"""
     rows: int = 1
     axes: Literal["loglog", "log y", "base 2"] = "loglog"
-    """Scales of the axes; with "base 2" the vertical axis is linear if `most`, its end, is given"""
+    """Scales of axes; in "base 2" the vertical axis is linear if its upper limit `most` is given"""
     ticks: int = 1
     """Step n of ticks; the horizontal axis has a tick at every n-th of its values"""
     few_ticks: bool = False
@@ -151,7 +151,7 @@ class Figure(Panel):
     grey: list[str] = []
     """Labels of lines that are drawn in the style of baselines"""
     beside: str = ""
-    """Function of (lines of a panel, x) that yields bounds to draw, each an `Overlay`"""
+    """Function of (lines of a panel, variable x of the axis) that yields bounds, as `Overlay`s"""
     guide: Guide | None = None
     labels: str = ""
     """Function of (label, runs) that returns another label for a line"""
@@ -165,7 +165,7 @@ class Figure(Panel):
 
 
 class Pane(NamedTuple):
-    """A panel whose sizes and variables have values."""
+    """A panel with the values of the sizes and variables that occur in its keys."""
 
     name: str
     title: str

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Reproduced(NamedTuple):
-    """Results of a reproduction."""
+    """Results of playing a published table again."""
 
     tables: Sequence["Table"]
     """Tables to print"""
@@ -78,7 +78,7 @@ class PaperTable:
         out: Path | None,
         theta: str | None = None,
     ) -> Reproduced:
-        """Measure the selected rows under one reading, or "all"; save results in `out`, if given.
+        """Measure selected rows for agents set up by one reading, or "all"; save if `out` is given.
 
         Raises:
             InputError: if a reading, row or theta is unknown, or a folder cannot be written.

@@ -30,7 +30,7 @@ class Release(NamedTuple):
     excess: Floats
     """Risk of the point minus the least risk, (R,)"""
     seconds: float
-    """Processor time of all replicas, which includes drawing users but no set-up"""
+    """Processor time of all replicas in seconds, with the drawing of users but without set-up"""
     log: Log
     """Regret and other logged numbers after the last round"""
 
@@ -112,7 +112,7 @@ class ReleaseConfiguration(Configuration):
         return replace(run, measures=measures)
 
 
-_LOOKS_PER_GRID = 16  # number of evaluations that each of two grids of rounds has
+_LOOKS_PER_GRID = 16  # number of rounds in each of the two grids of `looks`
 
 
 def looks(users: int) -> Ints:

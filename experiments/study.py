@@ -2,17 +2,17 @@
 
 ::
 
-    name, summary      title of the store; help of the command
+    name, summary      title of the stored results; help of the command
     [sizes], [quick]   numbers by name, among them replicas and seed; values of --quick
     [problems]         label -> environment, ID:ARGUMENT=VALUE
     [data]             the same problems for `data_agents`, which observe data, not rewards
     [titles]           name of a panel -> its title
     [agents.GROUP]     label -> agent, ID:SETTING=VALUE
-    [every]            keys of all figures
-    [[figure]]         a question and its picture, see `figure.Figure`; panels, see `figure.Panel`
+    [every]            default keys of each [[figure]]
+    [[figure]]         an experiment and its plot, see `figure.Figure`; panels, see `figure.Panel`
 
-Strings may contain sizes and variables in braces. T is the horizon. A study with measurements of
-its own reads these tables in its `__main__.py`.
+Strings may contain {name} for one of [sizes] or a variable of a panel. T is the horizon. A study
+with measurements of its own reads these tables in its `__main__.py`.
 """
 
 import re
@@ -74,7 +74,7 @@ Replicas: TypeAlias = Annotated[int | None, typer.Option(help="Independent repet
 Sizes: TypeAlias = Mapping[str, Any]
 """Name of a parameter of a study -> number, list of numbers or string"""
 Lines: TypeAlias = Mapping[str, Sequence[Configuration]]
-"""Label of a line -> a configuration for each value of the axis; a single one is a baseline"""
+"""Label of a line -> a configuration for each value of the axis, or a single one (baseline)"""
 Panels: TypeAlias = Mapping[str, Lines]
 """Name of a panel -> its lines"""
 
@@ -95,7 +95,7 @@ class Found(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Runs of a study: question -> panel -> label -> runs."""
+    """Runs of a study: question (name of an experiment) -> panel -> label of a line -> runs."""
 
     runs: Mapping[str, Mapping[str, RunLines]]
 
@@ -107,7 +107,7 @@ class Answers(NamedTuple):
                     yield question, panel, label, runs
 
     def slopes(self, question: str, x: str) -> dict[tuple[str, str], Slope]:
-        """Fit exponents of regret in x, by (panel, label); lines need 3 or more values of x."""
+        """Fit exponents of regret in variable x, by (panel, label), for lines of 3 runs or more."""
         found = {}
         for answered, panel, label, runs in self.lines():
             places = [place_of(run, x) for run in runs] if answered == question else []
@@ -133,9 +133,9 @@ class StudyFile(Strict):
     name: str
     summary: str
     log: Literal["marks", "last", "release"] = "marks"
-    """Logged rounds, either all of `log_marks`, the last round, or that of an evaluated release"""
+    """Logged rounds, "marks" (of `log_marks`), "last", or "release" (that of an evaluated point)"""
     targets: tuple[str, ...] = ()
-    """Names of entries of [sizes], such as epsilon, passed to all agents with a setting so named"""
+    """Entries of [sizes], such as epsilon, passed to every agent with a setting of this name"""
     data_agents: tuple[str, ...] = ()
     """Ids of agents that play the problems of [data], as they observe data, not rewards"""
     sizes: dict[str, Any]
@@ -161,7 +161,7 @@ class StudyFile(Strict):
 
     @property
     def questions(self) -> dict[str, Figure]:
-        """Question -> the figure that lists its lines."""
+        """Question (name of an experiment) -> the figure that lists its lines."""
         return {figure.question: figure for figure in self.figures if figure.asks_for_runs}
 
     def panes(self, figure: Figure, sizes: Sizes) -> list[Pane]:
@@ -178,7 +178,7 @@ class StudyFile(Strict):
         return found
 
     def configurations(self, sizes: Sizes) -> dict[str, Panels]:
-        """Return the configurations at these sizes, by question, panel and label."""
+        """Return the configurations at these sizes, by experiment (question), panel and label."""
         return {
             question: {pane.name: self._lines(pane) for pane in self.panes(figure, sizes)}
             for question, figure in self.questions.items()
@@ -271,7 +271,7 @@ class StudyFile(Strict):
         return found.slopes(figure.question, figure.exponent) if figure.exponent else {}
 
     def slopes(self, found: Answers) -> pd.DataFrame:
-        """Return the fitted exponents of all questions, one row each."""
+        """Return the fitted exponents of regret of all experiments, one row each."""
         return pd.DataFrame(
             [
                 {"question": name, "axis": one.exponent, "panel": p, "line": label, **s._asdict()}
@@ -281,7 +281,7 @@ class StudyFile(Strict):
         )
 
     def tables(self, found: Answers, sizes: Sizes) -> Iterator[Table]:
-        """Yield a table for each panel, without questions that have a program of their own."""
+        """Yield a table for each panel, except those of figures drawn by a program of their own."""
         for question, figure in self.questions.items():
             if figure.program:
                 continue
@@ -320,7 +320,7 @@ def read(folder: str) -> StudyFile:
 
 
 def _bindings(table: Panel | LineGroup, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the known variables, extended by each combination of values of `table.each`."""
+    """Yield `known` variables with each combination of values of the variables `table.each`."""
     axes = [computed(values, known) for values in table.each.values()]
     for values in product(*axes):
         yield {**known, **dict(zip(table.each, values, strict=True))}
@@ -329,7 +329,7 @@ def _bindings(table: Panel | LineGroup, known: Mapping[str, Any]) -> Iterator[di
 def _places(
     table: Panel, known: Mapping[str, Any], more: Mapping[str, Any] = MappingProxyType({})
 ) -> list[dict[str, Any]]:
-    """Return the variables at each value of the axis, with those computed by `let` and `more`."""
+    """Return all variables at each value of the axis; formulas `let` and `more` add variables."""
     ((name, values),) = table.over.items() or [("", [None])]
     found = []
     for value in computed(values, known):
@@ -439,7 +439,7 @@ def runs_of(
 
 
 def grouped(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    """Group things by key; groups are in order of first appearance."""
+    """Group things by `key` of each; groups are in order of first appearance."""
     found: dict[Any, list[Any]] = {}
     for one in things:
         found.setdefault(key(one), []).append(one)
@@ -473,9 +473,9 @@ def along(
     last: tuple[str, Mapping[str, str]] | None = None,
     every: int = 1,
 ) -> Table:
-    """Tabulate lines as rows; every `every`-th value of the axis, back from the last, has a column.
+    """Tabulate lines as rows; columns are every `every`-th value of the axis, from the last.
 
-    `last` has the heading of a further column, and its cells by label.
+    `last` has the heading of one more column, and its text for each line by label.
     """
     table = Table(title=title)
     table.add_column("agent", no_wrap=True)

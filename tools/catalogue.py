@@ -3,7 +3,7 @@
     python tools/catalogue.py
 
 `agents/catalogue.csv` has a row for each agent, in the order of the page: its class and file, its
-kind of problem, its feedback, its promise, its page, and the mark "reconstructed" if it is made
+kind of problem, its feedback, its guarantee, its page, and the mark "reconstructed" if it is made
 from an abstract or a sketch. `envs/catalogue.csv` has the environments. The packages and listings
 read both tables. This program writes their last columns (the first lines of the classes),
 `docs/catalogue.md`, and the stubs of both packages, `agents/__init__.pyi` and `envs/__init__.pyi`.

@@ -54,7 +54,7 @@ _SMALL_STYLE: dict[Any, Any] = {  # matplotlib settings for small figures
 
 @dataclass(frozen=True)
 class Row:
-    """A row of docs/findings.csv, by its run and agent, and the column to read."""
+    """Run and agent that select a row of docs/findings.csv, and the column to read."""
 
     run: str
     agent: str

@@ -32,7 +32,7 @@ ARGUMENTS = {  # environment -> its arguments; None to leave out the environment
 
 
 def main() -> None:
-    """Print the digests, in an order that does not depend on the files of the classes."""
+    """Print digests of regret, in an order that stays if a class moves to another file."""
     warnings.simplefilter("ignore")
     for env in sorted(ENVIRONMENTS):
         arguments = ARGUMENTS.get(env, {})

@@ -61,7 +61,7 @@ BLOCK = re.compile(  # comment that describes a table, and the table
 )
 # line of a store: name of a run, its command, and the file it writes, if not summary.csv
 _COMMAND = re.compile(r"(?m)^# (?P<run>[\w-]+): (?:(?P<file>\S+\.csv) of )?(?P<command>.+)$")
-_SEE_PAGE = re.compile(r"see ([\w./]+\.md)\s*")  # page that shows this file
+_SEE_PAGE = re.compile(r"see ([\w./]+\.md)\s*")  # text of a page that only shows this file
 
 
 def pages() -> list[Path]:

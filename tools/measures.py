@@ -164,7 +164,7 @@ def shelf(file: Path) -> str | None:
 
 
 def imports_of_shelves(core: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Yield (file of the core, `file:name`) for each name imported from an optional part."""
+    """Yield (file of the core, `FILE:NAME`) for each name imported from FILE, an optional part."""
     for file in core:
         for home, name in imported(file):
             if home != file and shelf(home) is not None:

@@ -31,20 +31,20 @@ from dpbandit.testing.tapes import World, extreme_users  # noqa: E402
 from tests.harness import SPECS, fitting  # noqa: E402
 from tools.measures import Measure, table  # noqa: E402
 
-SOURCE_FOLDERS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))  # that are counted
-UNCOUNTED_FILES = {  # files that are not counted
+SOURCE_FOLDERS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))  # lines counted
+UNCOUNTED_FILES = {  # whose lines are not counted: every agent uses them; tapes.py is for tests
     str(ROOT / "dpbandit" / "base" / f"{name}.py")
     for name in ("inputs", "arrays", "random_streams")
 } | {str(ROOT / "dpbandit" / "testing" / "tapes.py")}
 ROUNDS_PLAYED = 60  # by each agent
 EPSILON = 0.7310585786
-"""Epsilon with a value that no other variable has, by which its path is traced."""
+"""Value of epsilon that no other variable has, so that functions that get it can be found."""
 RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS_PLAYED, feedback="datum")  # data agents
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Number of lines, and the files, that run when one agent is made and plays."""
+    """Number of lines of code that run when one agent is made and plays, and their files."""
 
     name: str
     files: frozenset[Path]

@@ -48,7 +48,7 @@ MIN_PROBLEMS = 10
 MIN_REGRET = 1e-6
 """Regret below which a number is only rounding, and printed as 0"""
 LONG_TAIL_RATIO = 3
-"""Ratio of the 95 % quantile to the median above which the worst run is reported"""
+"""The worst replica is reported if the 95 % quantile of regret exceeds this x the median"""
 MAX_COLUMNS = 16
 """Largest number of agents in the figure"""
 
@@ -108,7 +108,7 @@ def _linked(agent: str) -> str:
 
 
 def zero(problem: str, agent: str) -> Answer:
-    """Return the row of answers of a baseline, which does not learn."""
+    """Return the row of the table of answers on a baseline, an agent that does not learn."""
     return next(
         one for one in answers() if (one.problem, one.role, one.agent) == (problem, ZERO, agent)
     )
@@ -257,7 +257,7 @@ def made() -> str:
 def win_rates() -> str:
     """Return the table of win rates, the % of data sets on which a row's agent beats a column's.
 
-    The agent with less mean regret wins; equal means count half. Cells have rates at epsilon 1 / 8.
+    The agent with less mean regret wins; equal means count half. Cells: epsilon 1, then epsilon 8.
     """
     won = _won()
     names, many = [*won[1].index], pd.read_csv(RIVALS, comment="#")["run"].nunique()

@@ -15,7 +15,7 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import ContextualSpec
 
-AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)  # the same as that of peers
+AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)  # as in the other programs
 
 
 class Tables(ContextualProblem):

@@ -1,14 +1,15 @@
-"""Sphinx extension: tables of names and first lines above the contents of API pages.
+"""Sphinx extension: tables of names with first lines of docstrings, at the top of API pages.
 
-Sphinx's own contents list every member of every class in the navigation of every page.
+They replace Sphinx's own tables of contents, which list every member of every class everywhere.
 
 directive                           replaced by
 .. automodule:: M, and below it
-   :imported-members:               a table of what M re-exports, then the unchanged directive
-.. automodule:: M                   the unchanged directive
+   :imported-members:               a table of what M re-exports, then the same directive
 .. modules::                        a table of the modules without `:imported-members:` on this page
 .. families:: FOLDER [FOLDER ...]   a table of the agents in these folders, then each agent
 .. names:: PACKAGE                  a table of the re-exports of a package, with links
+
+Any other `.. automodule::` stays as it is.
 """
 
 import inspect

@@ -18,7 +18,7 @@ from sphinx import addnodes
 
 DOCS = Path(__file__).resolve().parent.parent
 ROOT = DOCS.parent
-_SEE = re.compile(r"see ([\w./]+\.md)\s*")  # a page that shows this file
+_SEE = re.compile(r"see ([\w./]+\.md)\s*")  # text of a page that only shows this file
 _TARGET = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")  # target of a link, if it is a path
 _ARRAY = r"(?:~numpy\.)?ndarray\[tuple\[(?:~typing\.)?Any, \.\.\.\], (?:~numpy\.)?dtype\[({})\]\]"
 _ALIASES = {  # name in the source -> type as Sphinx writes it out

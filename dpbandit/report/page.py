@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _MOST_TARGETS = 3  # claimed epsilons with a figure of regret by round
 _MOST_MARKS = 150  # rounds at which a curve of regret is drawn
 _ZERO_REGRET = 1e-9
-"""Share of the largest mean regret below which a mean regret counts as 0."""
+"""A mean regret below this share of the largest one counts as 0."""
 _EARLY_AGE = 100
 """Age of a visit, in rounds, at which the table of certificates states a second epsilon."""
 MOST_IN_FULL = 12
@@ -405,7 +405,7 @@ def _write(
     baseline: str,
     facts: Mapping[str, Any],
 ) -> Report:
-    """Write the files of a report; `facts` are its title, and a sweep's missing runs and audits."""
+    """Write a report's files; `facts` has its title, and the runs and audits that a sweep lacks."""
     sections, written, heads = [], [], []
     every = problems(results, order)
     brief = len(every) > MOST_IN_FULL

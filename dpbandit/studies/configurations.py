@@ -157,7 +157,7 @@ def _sentence(error: Any, source: str) -> str:
 
 
 def _right(error: Any, value: str) -> str:
-    """Describe the values that Pydantic would accept, from its error on the wrong `value`."""
+    """Describe values that a setting may have, from Pydantic's error on the wrong `value`."""
     kind, limits = error["type"], error.get("ctx", {})
     bounds = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt"}
     bounds |= {"less_than_equal": "le", "too_short": "min_length", "too_long": "max_length"}
@@ -194,7 +194,7 @@ class Configuration:
 
     @property
     def marks(self) -> Ints:
-        """Rounds to be logged, (marks,), those of `log_marks`; subclasses log fewer."""
+        """Numbers of the rounds to be logged, from `log_marks`; subclasses log fewer."""
         return log_marks(self.setup.horizon)
 
     def problem(self) -> Problem:
@@ -217,7 +217,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class AgentRecorder:
-    """Config that records the agents made by another config, so that they can be examined."""
+    """Config that makes agents by another config and stores them, so that they can be examined."""
 
     config: AgentConfig
     agents: list[RunningAgent] = field(default_factory=list)
@@ -445,7 +445,7 @@ def _configurations_on(
 
 
 def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
-    """Return (name, config) for all settings and targets of an entry; names omit the targets."""
+    """Return (name, config) for all settings and targets (epsilon, delta); names omit targets."""
     found = dict[str, tuple[str, AgentConfig]]()
     for written in _combinations(entry.settings, entry.grid, "settings"):
         known = agent_id(entry.id)
@@ -467,7 +467,7 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
 
 
 _BASELINES = {"uniform": "Uniform", "best-fixed": "BestFixed", "centre": "Centre"}
-"""Id -> name of a baseline, the same whether the sweep lists it or `plan` adds it."""
+"""Id of a baseline -> its name, the same whether the sweep lists it or `plan` adds it."""
 
 
 def _combinations(

@@ -75,7 +75,7 @@ from dpbandit.studies.configurations import (
 
 BACKENDS = ("loky", "dask", "threading")  # of joblib, on which workers run
 HTTP = {"dashboard_address": "127.0.0.1:0"}
-"""Options with which Dask's dashboard takes a free port, where it would warn if 8787 is taken."""
+"""Options by which Dask's dashboard takes any free port, and does not warn if 8787 is taken."""
 
 
 @contextmanager
@@ -290,7 +290,7 @@ Task = tuple[str, Configuration, Audit]
 
 
 class Audited(NamedTuple):
-    """A finished audit, with its key and the document that its file stores."""
+    """A finished audit, with its key and the document (JSON object) that its file stores."""
 
     key: str
     document: dict[str, Any]

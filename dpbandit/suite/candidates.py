@@ -24,7 +24,7 @@ BASELINE_IDS = ("uniform", "best-fixed", "centre")
 
 
 class Cell(Configuration):
-    """Configuration of an agent on a problem that logs one early round and the last round."""
+    """Configuration of an agent on a problem; its runs log one early round and the last round."""
 
     @property
     def marks(self) -> Ints:
@@ -61,7 +61,7 @@ def candidates(group: Group) -> tuple[Cell, ...]:
     """Return all agents that compete on the problem of a group at its epsilon.
 
     At a finite epsilon these are agents whose certified epsilon does not exceed it. At infinity
-    they are agents without a privacy promise and private agents with epsilon set to infinity.
+    they are agents without a guarantee, and private agents with epsilon set to infinity.
     Agents that use nobody else's data have epsilon 0 and always compete.
     """
     return tuple(_candidates(group))
@@ -86,7 +86,7 @@ def _candidates(group: Group) -> Iterator[Cell]:
 
 
 def _names() -> list[str]:
-    """Return ids of all agents, with and without each wrapper, and of the suite's variants."""
+    """Return ids of all agents, alone and in each wrapper, and of the suite's own variants."""
     known = (one for one in entries() if one.id not in BASELINE_IDS)
     ids = [one.id for one in known if one.config not in FADE_CLASSES]
     around = [f"{word}:{id}" for word in ("priced", "per-person") for id in ids]

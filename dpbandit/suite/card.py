@@ -43,7 +43,7 @@ _MAX_AGENTS = 4
 _MAP_INCHES, _LETTER_INCHES = 5.2, 0.11
 """Width of the heat map, and of a letter of the agents' names above it, in inches."""
 _LEGEND_LETTERS = 56
-"""Number of letters after which a name in a legend is wrapped."""
+"""Largest number of letters in a line of a legend; longer names are wrapped."""
 Failed: TypeAlias = Mapping[str, Collection[tuple[str, float]]]
 """Name of an agent -> pairs (problem, epsilon) on which it failed."""
 

@@ -34,7 +34,7 @@ class SuiteProblem:
     """number of rounds by size"""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     trust: TrustModel = "central"
-    """the most trust in the operator that a private agent may need"""
+    """largest trust in the operator (central, ...) that a private agent may need here"""
     variants: tuple[str, ...] = ()
     """agents with non-default settings that compete on this problem only"""
     baseline: str = ""
@@ -54,7 +54,7 @@ class SuiteProblem:
         return replace(_setup(self.name, "small"), seed=suite().selection_seed)
 
     def counted(self, proof: Certificate) -> float:
-        """Return the certified epsilon; infinity if the notion protects less than the suite needs.
+        """Return the certified epsilon; infinity if its notion protects less than the suite asks.
 
         If the certificate's delta exceeds the suite's, epsilon is recomputed at the suite's delta.
         """

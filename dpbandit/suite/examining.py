@@ -49,7 +49,7 @@ from dpbandit.testing.tapes import (
 _FEWEST_ROUNDS, _MOST_ROUNDS = 24, 1536
 """Range of the horizon in tests, which is doubled until every mechanism has released."""
 _REPLICAS = 6
-"""Number of replicas with extreme users in a replay; as many more have users within bounds."""
+"""Number of replicas with extreme users in a replay, and of replicas with users within bounds."""
 _MAX_CONTEXT_NUMBERS = 4_000_000
 """Largest number of entries in contexts of a replay, unless all problems of a kind have more."""
 _AUDIT_RUNS = {"small": 2000, "full": 20_000}
@@ -197,7 +197,7 @@ class _RecordingConfig(AgentRecorder):
     """Config that records the agents it makes, to read their memory after the last round."""
 
     def at_the_end(self, tape: Tape) -> Tape:
-        """Return the tape of a run with the present memory of the agent that was made last."""
+        """Return the recorded run with the present memory of the agent that was made last."""
         remembered, personal = memory(self.agents[-1])
         return tape._replace(memories=[remembered], personal=[personal])
 
@@ -223,7 +223,7 @@ def _users(spec: Spec, seed: int) -> World:
 
 
 def _to_replay(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
-    """Yield for each kind of problem the longest configuration with an epsilon nearest to 1.
+    """Yield for each kind of problem the configuration with epsilon nearest 1, of longest horizon.
 
     Problems whose contexts exceed `_MAX_CONTEXT_NUMBERS` are passed over if a problem is smaller.
     """

@@ -43,15 +43,15 @@ from dpbandit.suite.sources import program_of
 SCREEN_REPLICAS = 4
 """Number of replicas that every agent plays in the first stage."""
 CLOSE_REPLICAS, CLOSE_CANDIDATES = 128, 3
-"""Number of replicas from which only unclear choices get more, and number of agents compared."""
+"""Beyond this many replicas only unclear choices get more; number of agents compared then."""
 STAGES = ((8, 10), (32, 5), (CLOSE_REPLICAS, CLOSE_CANDIDATES), (400, CLOSE_CANDIDATES))
 """Number of replicas at each stage, and number of best agents that play them."""
 SHORTLIST = 8
 """Number of best agents at epsilon 1, and at infinity, that compete at the other epsilons."""
 CLEAR_ERRORS = 3.0
-"""Difference of two mean regrets, in its standard errors, above which the choice is clear."""
+"""The choice between agents is clear if mean regrets differ by more standard errors than this."""
 TIE_ERROR = 0.1
-"""Standard error of a difference, relative to the least regret, below which it is a tie."""
+"""Agents tie if the standard error of their difference is below this share of least regret."""
 MIN_REPLICAS, MAX_REPLICAS = 40, 400
 """Range of the number of replicas that the chosen agents play on the report seed."""
 COST_ERROR = 0.1
@@ -327,7 +327,7 @@ class _Played:
 
 
 def _screened(places: Sequence[Group], played: _Played) -> dict[Group, tuple[Cell, ...]]:
-    """Play a few replicas of every competing agent; return the agents of every group.
+    """Play a few replicas of every agent; return the agents that compete in each group.
 
     At epsilons other than 1 and infinity, only the best `SHORTLIST` agents at these two compete.
     """

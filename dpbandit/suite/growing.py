@@ -14,10 +14,10 @@ from dpbandit.suite.freezing import Blocks
 from dpbandit.suite.tabulating import answer_row
 
 SHORTEST, LONGEST = -4, 4
-"""Range of doublings of a problem's horizon, from a sixteenth of it to sixteen times as long."""
+"""Smallest and largest number of doublings of a problem's horizon; -4 is a sixteenth of it."""
 REPLICAS = 20  # of every run at a horizon other than the suite's own
 SETTLED = 2
-"""Number of successive horizons with affordable privacy after which longer ones are omitted."""
+"""If privacy is affordable at this many successive horizons, longer ones are not played."""
 
 
 def grow(names: Iterable[str], blocks: Blocks, longest: int = LONGEST) -> list[Answer]:

@@ -151,7 +151,7 @@ def _row(run: AgentRun, certified: float) -> dict[str, Any]:
 
 
 def _ages_of(run: AgentRun) -> dict[str, Any]:
-    """Return {"ages": epsilon at each of `_AGES` of a visit}; empty if it does not grow with age.
+    """Return {"ages": epsilons at each of `_AGES`}; empty if epsilon does not grow with age.
 
     Stored ledgers omit how a sum's noise is divided over its releases. So the epsilons are computed
     from the agent's newly made ledger, if that is equal to the stored one.
@@ -182,7 +182,7 @@ def provable(epsilon: float, runs: int) -> float:
 
 
 def _proof(fpr: Any, mu: float) -> dict[str, Any]:
-    """Return mu-GDP's epsilon at `DELTA`, and its trade-off curve at false positive rates `fpr`."""
+    """Return the epsilon of mu-GDP at `DELTA`, and its trade-off curve at false positive rates."""
     epsilon = epsilon_of(mu, DELTA) if mu else 0.0
     return {"epsilon": round(epsilon, 4), "curve": _curve(fpr, mu)}
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Ends(NamedTuple):
-    """Final regrets that define a problem's scores 0 (uniform play) and 1 (best non-private)."""
+    """Final regrets for the scores 0 (uniform play) and 1 (best non-private agent) of a problem."""
 
     uniform: Floats
     """regret of uniform play, (R,)"""

@@ -18,7 +18,7 @@ _INSTALLED = {"site-packages", "dist-packages"}  # folders of packages that pip 
 
 
 def source_of(config: AgentConfig) -> str:
-    """Return the hash of an agent's source files; a wrapped agent's own hash follows after a blank.
+    """Return the hash of an agent's source files; of a wrapper, then a blank and the inner agent's.
 
     The hash covers the file of the config's class and all Python files that it imports, directly or
     not, by `import` statements. It omits modules of `importlib.import_module`, data that an agent

@@ -34,7 +34,7 @@ from dpbandit.suite.playing import finalists, findings, findings_file, frozen, f
 CHOICE = "Choice and report"  # line of the table's header on runs of `freeze_suite`
 USERS = "Other numbers of users"  # line of the table's header on runs of `grow`
 _ZERO_SHARE = 1e-9
-"""Regret of a fixed action, relative to that of uniform play, below which it counts as 0."""
+"""A fixed action's regret below this share of uniform play's regret counts as 0."""
 
 
 def write_frozen(done: Frozen, folder: Path) -> list[Path]:
@@ -60,7 +60,7 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
 
 
 def write_grown(rows: Sequence[Answer], folder: Path) -> list[Path]:
-    """Write the shipped table of answers with new rows of `grow` in it; return the file."""
+    """Write the shipped table of answers, with new rows that `grow` returned; return the file."""
     names = {one.problem for one in rows}
     unchanged = [one for one in _shipped() if one.role != HORIZON or one.problem not in names]
     return [write_table([*unchanged, *rows], folder, USERS)]

@@ -245,7 +245,7 @@ def _against_plan(
     wanted: Mapping[str, Configuration],
     many: int,
 ) -> Iterator[str]:
-    """Yield sentences on missing, repeated and unplanned runs, and on wrong replica numbers."""
+    """Yield sentences on runs that are missing, repeated, unplanned, or have wrong replicas."""
     times = Counter(run.key for run in runs)
     for key, one in wanted.items():
         if key not in times:

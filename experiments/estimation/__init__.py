@@ -87,16 +87,16 @@ def errors(run: AgentRun) -> list[Floats]:
     return [run.measures[_ERROR.format(t)] for t in places(run.setup.horizon)]
 
 
-LINKS = ("identity", "logistic", "probit")
+LINKS = ("identity", "logistic", "probit")  # of mean rewards or click probabilities
 _SIGNALS = {"identity": 1.0, "logistic": 5.0, "probit": 5.0}
 """Link -> length |theta*|_1, which is also the radius of the agents' domain"""
 _CLIPS = {"identity": 0.4, "logistic": 1.0, "probit": 1.0}  # link -> largest norm of a gradient
 _LONGEST, _LEAST = 2**15, 640
-_PRINTED_EXPONENT = -1.0  # of the error in the round t
+_PRINTED_EXPONENT = -1.0  # of the squared error in the round t, by Theorem 4.2
 
 
 class Entry(NamedTuple):
-    """A run of an agent for one link; `reading` is "printed", "certified" or "public"."""
+    """A run of an agent for one link, set up by `reading`: "printed", "certified" or "public"."""
 
     link: str
     reading: str
@@ -104,7 +104,7 @@ class Entry(NamedTuple):
 
     @property
     def estimates(self) -> bool:
-        """True if errors of parameters were measured."""
+        """True if errors of the agent's parameter estimates were measured."""
         return bool(self.run.measures)
 
     @property
@@ -138,7 +138,7 @@ class Entry(NamedTuple):
 
 
 def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
-    """Return the agents for a link by reading (printed, certified, public) and label."""
+    """Return the agents for a link, by set-up (printed, certified, public) and label."""
     how: dict[str, Any] = {"radius": _SIGNALS[link], "warm_up": 120}
     clip = _CLIPS[link]
 
@@ -164,7 +164,7 @@ def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
 
 
 def measure(links: Sequence[str], T: int, request: Request) -> list[Entry]:
-    """Run the agents of the requested readings for these links; reuse existing runs."""
+    """Run the agents for these links in the requested set-ups; reuse existing runs."""
     whole("replicas", request.replicas, 2)  # there are standard errors
     lines: list[tuple[str, str, Configuration]] = []
     for link in links:

@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(run: AgentRun, statements: int) -> Verdict:
-    """Compare a run's regret with the lower bound; `statements` is the number of compared runs.
+    """Compare a run's regret with the lower bound, when `statements` runs are compared in all.
 
     Regret lies in [0, k] for k rounds with losses 1. By Hoeffding's inequality its expectation
     exceeds the mean of R replicas by k sqrt(ln(statements / `FAILURE`) / 2 R) with probability at

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-CASE = CASES["contextual/figure-5-1"]  # problem and agents of the paper
+CASE = CASES["contextual/figure-5-1"]  # problem and agents of Figure 5.1 of Han et al. (2022)
 
 
 class Published(NamedTuple):
-    """A printed curve, read as a straight line from 0."""
+    """A regret curve of the authors' picture, approximated by a straight line from 0."""
 
     label: str
     regret: float
     """Regret after `HORIZON` rounds"""
     reading: float
-    """Largest error of `regret`, as it is read off a picture"""
+    """Largest error of `regret`, which is estimated from a picture"""
 
 
 HORIZON = 10_000  # rounds of Figure 5.1
@@ -63,7 +63,7 @@ class Line(NamedTuple):
     """Order p of the l_p norm in which contexts have length 1"""
 
 
-_PRINTED = {"calibration": "paper"}  # settings of agents as printed
+_PRINTED = {"calibration": "paper"}  # settings of agents with the noise of the paper
 _CLIPPED = {"residual_clip": 0.3, "radius": 0.2}  # settings of DP-HDB with private choices
 _SMALL_BALL = {"gradient_clip": 0.4, "radius": 0.2}  # settings of DP-HDB with noisy sums
 
@@ -83,7 +83,7 @@ LINES = {
     "online-frank-wolfe": Line("online Frank-Wolfe", "ac", "online-frank-wolfe"),
     "linucb": Line("LinUCB", "c", "linucb"),
 }
-"""Name of a run -> the line of the figure that shows it"""
+"""Name of a run -> the line of the figure in which it is drawn"""
 
 
 def study(*, horizon: int = HORIZON, replicas: int = 50) -> Study:
@@ -196,7 +196,7 @@ def _styled(curves: Sequence[Curve]) -> Iterator[Curve]:
 
 
 def _published(marks: Ints) -> Iterator[Curve]:
-    """Yield the published straight lines, with bands of the error of reading them."""
+    """Yield the published straight lines, with bands as wide as the error of reading a picture."""
     for (name, regret, reading), color in zip(PUBLISHED, _COLORS, strict=False):
         label = f"{name}, published (read off): {regret:.0f} ± {reading:.0f}"
         values = marks[:, None] / HORIZON * np.array([regret - reading, regret + reading])

@@ -17,12 +17,12 @@ from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 
 SUMS = ("gradual sum", "binary tree", "BLT", "window of 64 rounds")
-"""Labels of agents by their kind of running sum, in the order of line styles"""
+"""Labels of agents, by their kind of private sum, in the order of line styles"""
 PUBLIC = "no privacy"  # label of the agent without privacy
 
 
 def claim(one: Configuration, age: int, epsilon: float) -> float | None:
-    """Return the epsilon to claim so that a user's privacy loss is `epsilon` after `age` rounds.
+    """Return the claim with which a user's epsilon is `epsilon`, `age` rounds after her visit.
 
     The claim covers observers of all rounds. None is returned if a privacy window is at most `age`.
     """
@@ -48,7 +48,7 @@ def claiming(one: Configuration, known: Mapping[str, Any]) -> Configuration | No
 
 
 def table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
-    """Tabulate regret, and epsilon at an age and after all rounds, by agent, age and epsilon."""
+    """Tabulate regret, and a user's epsilon some rounds after her visit and after all, by agent."""
     return pd.DataFrame(
         [
             {

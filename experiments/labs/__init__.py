@@ -55,7 +55,7 @@ class Lab:
         return self.path.read_text(encoding="utf-8")
 
     def _found(self, pattern: str) -> str:
-        """Return the first match among the paragraphs of the first cell."""
+        """Return the first match of a pattern among the paragraphs of the first notebook cell."""
         _, _, after = self.text.partition("# %% [markdown]\n")
         first = after.partition("\n# %%")[0]
         lines = [line.removeprefix("#").strip() for line in first.splitlines()]

@@ -20,13 +20,13 @@ PRIVATE, YARDSTICK = "FADE", "not private: full budget a release"
 """Labels of two curves against epsilon; for the second, epsilon is the budget of each release"""
 _RATIOS = ("FADE / full budget", "FADE / bound")  # columns of `table`
 _VACUOUS_RATIO = 10.0
-"""Ratio of FADE's regret to the lower bound above which the bound is called vacuous"""
+"""The lower bound is called vacuous if FADE's regret exceeds it by more than this factor"""
 _DOTTED = (0, (1, 1.5))
 """Dash pattern of published bounds, of which only the shape is drawn"""
 
 
 def table(lines: RunLines) -> pd.DataFrame:
-    """Tabulate regret of `PRIVATE` and `YARDSTICK`, the lower bound and ratios, by epsilon."""
+    """Tabulate regret of `PRIVATE` and `YARDSTICK`, a lower bound, and their ratios, by epsilon."""
     bound = bound_of(lines)
     rows = []
     for private, yardstick in zip(lines[PRIVATE], lines[YARDSTICK], strict=True):
@@ -71,7 +71,7 @@ def bound_of(lines: RunLines) -> Callable[[float], float]:
 
 
 def bounds(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Yield two lines to draw: `YARDSTICK` against the epsilon of a release, and the bound."""
+    """Yield two lines: regret of `YARDSTICK` by the epsilon of a release, and the lower bound."""
     found = table(lines)
     where, means = np.log(found["epsilon"]), found["full budget"]
     straight = (0, (5, 2))
@@ -88,7 +88,7 @@ def _named(lines: RunLines) -> Overlay:
 
 
 def shapes(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Yield published bounds, scaled to FADE's regret at its largest epsilon, and our bound."""
+    """Yield published lower bounds, scaled to FADE's regret at its largest epsilon, and ours."""
     run = max(lines[PRIVATE], key=lambda run: run.certificate.epsilon)
     problem = GLMBandit(**run.setup.env_kwargs)
     size = {"horizon": problem.horizon, "dim": problem.dim, "n_actions": problem.n_actions}

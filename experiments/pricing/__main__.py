@@ -120,7 +120,7 @@ _ROLES = {
     "best fixed": ("BestFixed", "the best fixed price"),
     "random": ("Uniform", "random prices"),
 }
-"""Role of a run -> (name of its agent, or "" for the best non-private one; name in the legend)"""
+"""Role of a run -> (name of its agent, or "" for the best non-private one; label in the legend)"""
 _PER_USERS = 1000
 """Number of customers for which dollars are stated"""
 
@@ -174,7 +174,7 @@ def money(results: Results) -> pd.DataFrame:
 
 
 def draw_money(path: Path, found: Mapping[str, Results], best: Mapping[str, float]) -> None:
-    """Draw a panel for each problem: dollars on the left axis, shares of `best` on the right."""
+    """Draw a panel for each problem: lost dollars on the left axis, % of `best` on the right."""
     titles = [f"{MARKETS[problem][0]}\n\\${best[problem]:,.0f} at best" for problem in found]
     with panels(
         path,

@@ -1,4 +1,4 @@
-"""Printed rates beside measured exponents: one study for every table of rates. See README.md.
+"""Rates printed in papers beside measured exponents, for every table of rates. See README.md.
 
 A row of tables.toml has the printed rate, the problem on which it is measured, and the agent. The
 study has its own program, since exponents are fitted along three axes, for agents set up in several
@@ -34,7 +34,7 @@ from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import LastRound
 
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
-READINGS = ("certified", "printed", "public")  # proved here, as printed, without privacy
+READINGS = ("certified", "printed", "public")  # proved here, as in the paper, without noise
 _KAPPA = 2.0
 """Constant kappa = 1 / (p - 1) in bounds for l_p norms, at p = 1.5"""
 
@@ -56,7 +56,7 @@ class Rate(Strict):
     source: str
     """Authors and theorem of the bound"""
     bound: str
-    """Bound as printed"""
+    """Bound as printed in the paper"""
     value: str
     """Formula of the bound with every constant 1, in T, d, epsilon and kappa"""
     exponents: dict[Axis, float]
@@ -71,18 +71,18 @@ class Rate(Strict):
     public: bool = True
     """True if the agent can also be run without privacy"""
     dim: int = 10
-    """Dimension d where another variable than d varies"""
+    """Dimension d on the axes along which T or epsilon varies"""
     dims: tuple[int, ...] = (4, 8, 16, 32, 64)
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
 
     @property
     def readings(self) -> list[str]:
-        """Elements of `READINGS` for which the row has an agent."""
+        """Ways to set up agents, of `READINGS`, for which the row has an agent."""
         there = {"certified": self.agent, "printed": self.printed, "public": self.public}
         return [reading for reading in READINGS if self.agent and there[reading]]
 
     def config(self, reading: str, at: Point) -> AgentConfig:
-        """Return the agent for a reading (one of `READINGS`) with the epsilon of a point."""
+        """Return the agent set up in one of the `READINGS`, with the epsilon of a point."""
         words = self.printed if reading == "printed" else self.agent
         settings = {key: share * at.T for key, share in self.per_round.items()}
         settings["epsilon"] = inf if reading == "public" else at.epsilon
@@ -99,7 +99,7 @@ class Rate(Strict):
         return self.problem.startswith("StreamingRegression") and self.exponents["T"] < 0
 
     def points(self, axis: Axis, T: int) -> list[Point]:
-        """Return points along an axis; horizons are up to T, or T // 4 along d and epsilon."""
+        """Return points along an axis; horizons are up to T, but T // 4 along d and epsilon."""
         if axis == "T":
             return [Point(T // 2**j, self.dim) for j in (4, 3, 2, 1, 0)]
         if axis == "d":
@@ -107,7 +107,7 @@ class Rate(Strict):
         return [Point(max(2, T // 4), self.dim, epsilon) for epsilon in self.epsilons]
 
     def configuration(self, reading: str, at: Point, *, seed: int) -> Configuration:
-        """Return the configuration of a reading's agent at a point."""
+        """Return the configuration at a point of the agent set up in one of the `READINGS`."""
         label = f"row {self.number}, d = {at.d}"
         setup = setup_in_words(self.problem.format(d=at.d), horizon=at.T, seed=seed, label=label)
         kind = ReleaseConfiguration if self.excess else LastRound
@@ -136,7 +136,7 @@ _MIN_LONGEST_HORIZON = 64
 
 
 class Entry(NamedTuple):
-    """Runs of a row of tables.toml along one axis, for one of `READINGS`."""
+    """Runs of a row of tables.toml along one axis, with the agent set up in one of `READINGS`."""
 
     rate: Rate
     axis: Axis
@@ -193,7 +193,7 @@ class Entry(NamedTuple):
 def measure(
     request: Request, rates: Sequence[Rate], T: int, *, progress: bool = True
 ) -> list[Entry]:
-    """Run rows along their axes up to horizon T for the requested readings; reuse existing runs."""
+    """Run rows along their axes up to horizon T, for some of `READINGS`; reuse existing runs."""
     whole("replicas", request.replicas, 2)  # there are standard errors
     every = [
         (rate, axis, reading, rate.points(axis, T))
@@ -218,7 +218,7 @@ def measure(
 
 
 def report(rates: Sequence[Rate], entries: Sequence[Entry]) -> Iterator[Table]:
-    """Yield a table of the printed rates, and one of the measured exponents."""
+    """Yield a table of the papers' rates, and one of the measured exponents."""
     headings = ("row", "losses", "source", "order of the bound")
     cells = []
     for rate in rates:
@@ -288,7 +288,7 @@ def draw(entries: Sequence[Entry], path: Path) -> None:
 
 
 def reproduce(request: Request) -> Reproduced:
-    """Measure the requested rows for the requested readings; draw a figure if requested.
+    """Measure the requested rows with agents set up as requested; draw a figure if requested.
 
     Rows and the longest horizon are chosen as in "1-3,5,T=4096".
     """

@@ -50,19 +50,19 @@ def suboptimality(regret: Floats, rounds: Any, run: AgentRun, lines: Any) -> Flo
 
 
 class Entry(NamedTuple):
-    """A line of our table, with a printed row and runs of one agent for it."""
+    """A line of our table: a row of the paper's Table 5.1 and runs of one agent on its problem."""
 
     row: Row
     label: str
     reading: str
     runs: Sequence[AgentRun]
-    """Runs, one for each step scale"""
+    """Runs, one for each step scale (factor of the step sizes)"""
     theta: str = "equal"
     """Name of theta*, a key of `PROBLEMS`"""
 
     @property
     def run(self) -> AgentRun:
-        """Run at the step scale with the least mean suboptimality."""
+        """Run at the step scale (factor of step sizes) with the least mean suboptimality."""
         return min(self.runs, key=lambda run: float(run.measures["suboptimality"].mean()))
 
     @property
@@ -77,7 +77,7 @@ class Entry(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Processor time per replica, when all are played together."""
+        """Processor time per replica in seconds, when all are played together."""
         return float(self.run.measures["seconds"].mean())
 
     @property
@@ -92,7 +92,7 @@ class Entry(NamedTuple):
 
     @property
     def reached(self) -> bool:
-        """True if mean suboptimality is at most the printed one, measured on the same theta*."""
+        """True if mean suboptimality is at most that of Table 5.1, measured on the same theta*."""
         return not self.row.sparse and self.mean <= self.row.suboptimality
 
     @property
@@ -111,7 +111,7 @@ class Entry(NamedTuple):
 
     @property
     def z_printed(self) -> float:
-        """Difference from the printed mean, in combined standard errors."""
+        """Difference from the mean in the paper's Table 5.1, in combined standard errors."""
         return (self.mean - self.row.suboptimality) / hypot(self.se, self.row.se)
 
     @property
@@ -126,7 +126,7 @@ class Entry(NamedTuple):
 
     @property
     def z_reference(self) -> float:
-        """Difference from `reference` beyond its rounding, in combined standard errors, or NaN."""
+        """Difference from `reference`, less its rounding, in combined standard errors, or NaN."""
         if (reference := self.reference) is None:
             return nan
         run = next((one for one in self.runs if scale_of(one) == reference.scale), self.run)
@@ -174,7 +174,7 @@ def scale_of(run: AgentRun) -> Any:
 
 
 def entries(sizes: Sizes, found: Answers) -> list[Entry]:
-    """Return the lines of our table for the chosen rows, sorted by row."""
+    """Return the lines of our table for the chosen rows of Table 5.1, sorted by row."""
     known = {**STUDY.sizes, **sizes}
     theta = {label: theta for theta, label in PROBLEMS.items()}[known["problem"]]
     return [
@@ -186,12 +186,12 @@ def entries(sizes: Sizes, found: Answers) -> list[Entry]:
 
 
 def beside(found: Sequence[Entry], row: Row) -> dict[str, Entry]:
-    """Return the measured lines of a printed row by label."""
+    """Return the measured lines of a row of Table 5.1, by the agent's label."""
     return {entry.label: entry for entry in found if entry.row == row}
 
 
 def rows_of(found: Sequence[Entry], algorithm: str) -> list[Row]:
-    """Return the printed rows of an algorithm, sorted by p, d and T."""
+    """Return the rows of Table 5.1 of an algorithm, sorted by norm p, dimension d and users T."""
     chosen = dict.fromkeys(entry.row for entry in found if entry.row.algorithm == algorithm)
     return sorted(chosen, key=lambda row: row.setting)
 
@@ -206,7 +206,7 @@ _TITLES = {  # algorithm -> title of its table
 
 
 def tables(found: Sequence[Entry]) -> Iterator[Table]:
-    """Yield all tables of the chosen rows and readings."""
+    """Yield all tables of the chosen rows and readings (ways to set up the agents)."""
     extra = (*COMPETITORS, FLOOR)
     for algorithm, title in _TITLES.items():
         rows = rows_of(found, algorithm)
@@ -320,4 +320,4 @@ _MEASURES: Sequence[tuple[str, Callable[[Row], str], Callable[[Entry], str], str
         "processor time, a replica's share of {}; users are drawn in it, too",
     ),
 )
-"""Heading, functions for the printed and our cell, and caption; {} is our number of replicas"""
+"""Heading, functions that format the paper's and our value, and caption; {}: our replicas"""

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _SIZE = (14.5, 5.8)  # width and height of figures in inches
 _CROWDED_LINES = ("noisy-sgd", "phased-sgd", "snowball-sgd", "local-md", "dp-ftrl")
-"""Agents with suboptimality above 0.3 at d = 20, not drawn as they would hide others"""
+"""Agents that are not drawn: at d = 20 their suboptimality above 0.3 would squeeze other lines"""
 
 
 def _draw_time(found: Sequence[Entry], path: Path) -> None:
@@ -123,19 +123,19 @@ _FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))  # norm p, dimensi
 
 
 class Curve(NamedTuple):
-    """Relative suboptimality of an agent with one step scale, at several positions of a run."""
+    """Relative suboptimality during the run of an agent with one step scale (factor of steps)."""
 
     algorithm: str
     setting: Setting
     reading: str
     scale: float
     where: Sequence[float]
-    """Positions, as numbers of users or of steps"""
+    """Positions in the run, as numbers of users or of steps"""
     values: Sequence[Floats]
     """Relative suboptimality at each position, (R,) each"""
     seconds: Sequence[Floats]
     run: AgentRun
-    """Run to the last position, whose certificate holds for the curve"""
+    """Run up to the last position; its certificate holds for the whole curve"""
 
     @property
     def panel(self) -> str:

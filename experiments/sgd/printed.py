@@ -1,9 +1,8 @@
-"""Table 5.1 as printed, and the values of an independent program.
+"""Table 5.1 of Han et al. (2022) as printed, and the values of an independent program.
 
 Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal algorithms
 in l_p-geometry and high dimensional contextual bandits" (2022): means and standard deviations over
-10 runs, at a claimed (1, 1/T)-DP. One cell of the 48 is not in the paper: NoisySGD at T = 10,000,
-d = 5.
+10 runs, at a claimed (1, 1/T)-DP. The paper omits one of 48 rows: NoisySGD at T = 10,000, d = 5.
 
 An independent program measured the same problems with the same grids of step scales. It reports
 only means, of 200 replicas (NoisySFW: of at least 20); their spread is assumed equal to ours, and
@@ -26,7 +25,7 @@ from dpbandit.agents.streams.frank_wolfe import Bounds
 from dpbandit.base import InputError
 from dpbandit.experiments.paper_tables import selected
 
-_RUNS = 10  # number of runs whose mean is printed
+_RUNS = 10  # number of runs whose mean Table 5.1 has
 _NOISE = 0.05  # standard deviation of the responses
 STATED = Bounds(lipschitz=4.0, smoothness=1.0, diameter=4.0)
 """Constants of the authors' program; truly, the Lipschitz constant is 6.5 and the smoothness 2"""
@@ -54,7 +53,7 @@ class Row(NamedTuple):
     number: int
     setting: Setting
     algorithm: str
-    """Printed name, OFW (here DP-TOFW), NoisySFW or NoisySGD"""
+    """Name in the paper's Table 5.1, OFW (called DP-TOFW in this package), NoisySFW or NoisySGD"""
     risk: float
     risk_sd: float
     suboptimality: float
@@ -64,12 +63,12 @@ class Row(NamedTuple):
 
     @property
     def se(self) -> float:
-        """Standard error of the printed mean suboptimality."""
+        """Standard error of the mean suboptimality printed in Table 5.1."""
         return standard_error_of_runs(self.suboptimality_sd)
 
     @property
     def baseline(self) -> float:
-        """Excess risk of the origin, (risk - noise variance) / suboptimality as printed."""
+        """Excess risk of the origin, (risk - noise variance) / suboptimality of the row."""
         return (self.risk - _NOISE**2) / self.suboptimality
 
     @property
@@ -82,7 +81,7 @@ class Row(NamedTuple):
 
 
 def standard_error_of_runs(sd: float) -> float:
-    """Return the standard error of a printed mean of 10 runs from its standard deviation."""
+    """Return the standard error of a mean of 10 runs, printed with a standard deviation."""
     return sd / sqrt(_RUNS)
 
 
@@ -100,7 +99,7 @@ _NUMBER_COLUMNS = ("risk_mean", "risk_std", "subopt_mean", "subopt_std", "time_m
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """Read the 47 printed rows of Table 5.1."""
+    """Read the 47 rows that the paper's Table 5.1 has."""
     return tuple(
         Row(number, _setting(line), line["algo"], *(float(line[name]) for name in _NUMBER_COLUMNS))
         for number, line in enumerate(_lines_of("table_5_1.csv"), start=1)
@@ -139,7 +138,7 @@ class Measured(NamedTuple):
     rounding: float
     replicas: int
     scale: float | None = None
-    """Factor of the step sizes; None for the best of the grid"""
+    """Factor of the step sizes; None for the best factor of the grid"""
 
 
 @cache

@@ -86,7 +86,7 @@ def timed_on(
 
 
 def with_promise(label: str, runs: Sequence[AgentRun]) -> str:
-    """Append to a label what its runs' privacy protects; window-DP is never called DP."""
+    """Append what the runs' privacy protects to their label; window-DP is never called DP."""
     promises = {protected(run): None for run in runs if protected(run)}
     if not promises:
         return label
@@ -199,7 +199,7 @@ class _Timed:
 
     config: AgentConfig
     calls: Counter[str]
-    """Calls of the domain so far, by all agents"""
+    """Number of projections and minimisations of the domain so far, by all agents"""
     agents: "list[_TimedAgent]" = field(default_factory=list)
 
     def make(self, spec: Spec, streams: Streams) -> "_TimedAgent":
@@ -234,7 +234,7 @@ class _TimedAgent:
 
 
 DIM = 5  # dimension of the simplex of Table I
-READINGS = ("printed", "certified", "public")  # agents as printed, as proved here, without privacy
+READINGS = ("printed", "certified", "public")  # noise of the paper, proved noise, no noise
 _TIMED_ROUNDS, _TIMED_RUNS = 512, 3
 
 
@@ -248,7 +248,7 @@ class Size(NamedTuple):
 
 
 class Row(Strict):
-    """A row of the paper's Table I (table_1.toml), as printed."""
+    """A row of Table I of Lou and Cheung (2020), as printed there; see table_1.toml."""
 
     number: int
     algorithm: str
@@ -256,7 +256,7 @@ class Row(Strict):
     operation: str
     bound: str
     value: str
-    """Formula of the bound with every constant 1, in the fields of `Size` and keys of `_KNOWN`"""
+    """Formula of the bound with every constant 1, of T, W, epsilon, delta, d, L and D (`_KNOWN`)"""
     agent: str
     settings: tuple[str, ...]
     """Names of fields of `Size` that are settings of the agent"""
@@ -268,7 +268,7 @@ class Row(Strict):
         return float(computed(self.value, {**size._asdict(), **_KNOWN}))
 
     def config(self, size: Size, printed: bool) -> AgentConfig | None:
-        """Return the agent as printed or as certified; None if the paper defines none."""
+        """Return the agent with the paper's or certified noise; None if the paper defines none."""
         if printed and not self.printed:
             return None
         known = {"epsilon": size.epsilon, "delta": size.delta, "window": size.W}
@@ -287,10 +287,10 @@ PUBLIC: tuple[AgentConfig, ...] = (FTAL(), OnlineConditionalGradient(), Centre()
 
 
 class Entry(NamedTuple):
-    """A measured line of the table: agent, promise, regret and time."""
+    """A measured line of the table: agent, what its privacy protects, regret and time."""
 
     row: Row | None
-    """Printed row; None for a baseline"""
+    """Row of the paper's Table I; None for a baseline"""
     reading: str
     size: Size
     config: AgentConfig
@@ -367,7 +367,7 @@ def measure(
 
 
 def report(entries: Sequence[Entry]) -> Iterator[Table]:
-    """Yield a table of the printed rows, and one of the measured lines."""
+    """Yield a table of the paper's rows, and one of the measured lines."""
     size, rows = entries[0].size, {entry.row.number: entry.row for entry in entries if entry.row}
     if rows:
         left = ("row", "algorithm", "privacy", "operation a round", "regret, order of")
