@@ -37,7 +37,7 @@ _MIN_WARNED_ROUNDS = 100
 
 @dataclass(frozen=True)
 class Log:
-    """Log of a run, with total regret, reward and number of action switches at marks, (marks, R)."""
+    """Log of a run, with total regret, reward and number of switches at marks, (marks, R)."""
 
     regret: Floats
     reward: Floats
