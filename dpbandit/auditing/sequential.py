@@ -49,7 +49,7 @@ _MAX_LEARNING_PAIRS = 10_000
 
 
 class Bet(NamedTuple):
-    """Bet that runs on B score >= `cut` in the next block or, backward, that runs on A score less."""
+    """Bet that runs on B score >= `cut` in the next block (backward: that runs on A score less)."""
 
     score: str
     cut: float

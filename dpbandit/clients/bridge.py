@@ -32,11 +32,12 @@ from dpbandit.specs import (
 Contexts: TypeAlias = Literal["observation", "none"]
 
 _MAX_FEATURES = 10_000  # largest dim; many agents keep a matrix of dim x dim numbers
-_FLAT_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)  # no parts
+# classes of spaces that have no parts
+_FLAT_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 class Bridge:
-    """Converter of observations to contexts and arms to actions; `spec` has the public facts.
+    """Converter of observations to contexts and arms to actions; `spec` describes the problem.
 
     ==============================  ====================================  ==========================
     observations                    context                               `context_bound`
@@ -195,7 +196,7 @@ class Bridge:
 
 
 def _contains(observation: Any, space: spaces.Space[Any]) -> bool:
-    """Return True if all parts of an observation but boxes, clipped later, lie in their spaces."""
+    """Return True if an observation lies in its space; `Box` parts are not checked but clipped."""
     if isinstance(space, spaces.Dict):
         return all(_contains(observation[name], part) for name, part in space.spaces.items())
     if isinstance(space, spaces.Tuple):
@@ -222,7 +223,7 @@ def _max_ones(space: spaces.Space[Any]) -> int | None:
 
 
 def _parts(space: spaces.Space[Any]) -> list[spaces.Space[Any]] | None:
-    """Return the flat spaces that a space is made of; None if it has parts of other kinds."""
+    """Return the `_FLAT_SPACES` that a space is made of; None if it has parts of other classes."""
     if isinstance(space, _FLAT_SPACES):
         return [space]
     if not isinstance(space, spaces.Dict | spaces.Tuple):

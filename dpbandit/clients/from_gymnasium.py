@@ -32,7 +32,7 @@ Oracle: TypeAlias = Callable[[Any], Any] | str
 
 _INFO_PREFIX = "info:"  # begins the names of values that are read from info
 _MEAN_TOLERANCE = 1e-6
-"""Largest tolerated distance of means and regrets to their range, as a share of its width."""
+"""Tolerance by which means and regrets may leave their range, as a share of its width."""
 
 
 @dataclass(frozen=True)

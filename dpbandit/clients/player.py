@@ -203,7 +203,7 @@ class Player:
             )
 
     def _check_any_arm(self) -> None:
-        """Raise `InputError` if the agent's promise needs every action to be the agent's choice."""
+        """Raise `InputError` if the guarantee requires that all actions are the agent's choices."""
         if not self._any_arm:
             lost = {Fact.AS_CHOSEN: _OTHER_ACTIONS}
             premises = Premises(type(self.config).__name__, self._agent, self.spec, lost=lost)
@@ -213,7 +213,7 @@ class Player:
 
     @property
     def certificate(self) -> Certificate:
-        """Certificate of the running agent, with the epsilon of its noise, and its claim."""
+        """Certificate of the running agent, with the claimed epsilon and that of its noise."""
         ledger = self._ledger_check.ledger.on(self.spec)
         return certificate(ledger, claim=self._claim, accountants=False)
 
@@ -268,7 +268,7 @@ class Player:
 
         Each `update` belongs to one `act`; a repeated `act` before her reward is for the same user.
         Up to `delay` earlier users may wait for their updates, besides the last one. An agent whose
-        promise needs its own actions (`Fact.AS_CHOSEN`) refuses other actions and repeated acts.
+        guarantee requires its own choices (`Fact.AS_CHOSEN`) refuses others and repeated acts.
         """
         self._check_goes_on()
         if self._left == 0:

@@ -44,7 +44,7 @@ def prior_from(
         the agent's own users, and paid out of the agent's target, because people in the log may
         come again; or, if `disjoint` says that none does, the cost counts in parallel, and
         `disjoint` is a condition of the certificate. Without `protect` the log counts as public: it
-        costs nothing, and the people in it are promised nothing, which the certificate says, too.
+        costs nothing, and gives no guarantee to the people in it, which the certificate says, too.
 
     Args:
         log: log of arms, slates or a list of prices, from `read_log` or `record`.
@@ -123,7 +123,7 @@ def prior_from(
 
 
 def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
-    """Return features, (n, d) or with a shared parameter (n, K, D); arms (n,); scaled rewards."""
+    """Return features (n, d), or (n, K, d) with a shared parameter; arms (n,); scaled rewards."""
     spec: Any = log.spec
     if spec.priced:
         sold = (log.reward / spec.margins[log.action]).clip(0, 1)
@@ -137,7 +137,7 @@ def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
 
 
 def _inverse(matrix: Floats, noise: float) -> Floats:
-    """Invert a noisy Gram matrix plus a ridge that exceeds its noise of stddev `noise`."""
+    """Invert a Gram matrix with noise of standard deviation `noise`, plus a larger ridge."""
     D = len(matrix)
     spread = 2 * sqrt(D) * noise  # spectral norm of the noise
     eigenvalues, U = np.linalg.eigh(matrix)
@@ -156,7 +156,7 @@ def _linear(gram: Floats, moment: Floats, in_gram: float, in_moment: float) -> t
 def _logistic(
     gram: Floats, moment: Floats, n: int, in_gram: float, in_moment: float, constant: bool
 ) -> tuple[Any, Any]:
-    """Return mean and covariance of a logistic parameter; if `constant`, feature 0 is always 1."""
+    """Return mean and covariance of a logistic model's parameter; `constant` if feature 0 is 1."""
     r = float(np.clip(moment[0] / n, -_MAX_MEAN_REWARD, _MAX_MEAN_REWARD)) if constant else 0.0
     slope = (1 - r**2) / 4
     start = np.zeros(len(moment))

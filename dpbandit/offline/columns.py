@@ -99,7 +99,7 @@ def doubles(listed: Any) -> Floats:
 
 
 def first_odd(listed: Any, allowed: Sequence[float] | None = None) -> Any:
-    """Return an entry that is no number or not `allowed`, preferably a word, or None."""
+    """Return an entry that is no number or not `allowed`, preferably a word; None if all fit."""
     entries = listed.tolist() if hasattr(listed, "tolist") else list(listed)
     words = [entry for entry in entries if isinstance(entry, str) and not is_number(entry)]
     for entry in [*words, *entries]:

@@ -58,7 +58,7 @@ from dpbandit.offline.policies import ListLaw
 class Terms:
     """Terms of an estimate, mean(base) + sum(excess) / N, with N the number of rows.
 
-    If `normalised`, N is the sum of weights; `errors` account for the randomness of this sum.
+    If `normalised`, N is the sum of weights, whose randomness `errors` take into account.
     """
 
     base: Floats
@@ -159,7 +159,7 @@ def ridge(features: Floats, group: Ints, groups: int, target: Floats, parts: Par
 
 
 def _training_sums(sums: Floats, earlier: bool) -> Floats:
-    """Return for each part the sum of `sums` (parts, ...) over the parts that train its model."""
+    """Add up, for each part of the rows, `sums` (parts, ...) of the parts that train its model."""
     whole: Floats = np.cumsum(sums, axis=0) if earlier else sums.sum(axis=0)
     return np.asarray(whole - sums)
 

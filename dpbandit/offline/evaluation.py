@@ -164,7 +164,7 @@ class Case:
     """public bounds of a row's reward"""
     adaptive: bool
     stakes: Mapping[str, Callable[[], Stakes]] = field(default_factory=dict)
-    """`Stakes` of estimators with betting intervals of their own; the others use those of ips."""
+    """weighted rewards, by estimator, for betting intervals; other estimators use those of ips"""
     notes: Mapping[str, str | Callable[[Terms], str]] = field(default_factory=dict)
     """note on each estimator, or a function that makes one from the terms"""
     dropped: float = 0.0
@@ -482,7 +482,7 @@ def _automatic(terms: Terms, case: Case, settings: Settings, doubt: str) -> str:
 
 
 def too_few(terms: Terms) -> str:
-    """Return why rows are too few for an asymptotic interval, "" if they are enough."""
+    """Return in words why rows are too few for asymptotic intervals, "" if they are enough."""
     if terms.effective < _MIN_EFFECTIVE:
         return f"effective sample size {terms.effective:.3g} < {_MIN_EFFECTIVE}"
     few = terms.matches < _MIN_MATCHES
@@ -490,7 +490,7 @@ def too_few(terms: Terms) -> str:
 
 
 def _violated(terms: Terms, case: Case) -> str:
-    """Return which assumption of all intervals but betting is violated, "" if none."""
+    """Return in words the violated assumption of all intervals but betting, "" if none."""
     if case.dropped:
         return (
             f"{100 * case.dropped:.3g} % of the policy's choices could not be logged: ips leaves "

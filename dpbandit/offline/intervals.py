@@ -77,7 +77,7 @@ def betting(stakes: Stakes, alpha: float, how: Betting, w_max: float = 1.0) -> t
 
 
 def _varied(x: Floats, other: Floats, w_max: float) -> tuple[Floats, Floats]:
-    """Return x = w (r - c) + c and a bound on -x; w is weight, r reward, c mean earlier reward."""
+    """Return x = w (r - c) + c and a bound on -x, for weight w, reward r, mean past reward c."""
     w = x + other
     before = np.concatenate([[0.0], np.cumsum(w)[:-1]])
     c = ((0.5 + np.concatenate([[0.0], np.cumsum(x)[:-1]])) / (1 + before)).clip(0, 1)
@@ -85,7 +85,7 @@ def _varied(x: Floats, other: Floats, w_max: float) -> tuple[Floats, Floats]:
 
 
 def _lower(x: Floats, below: Floats, a: float, *, sequence: bool = False) -> float:
-    """Return a lower bound of the mean of x (n,) >= -below; it fails with probability <= a."""
+    """Return a lower bound of the mean of x (n,) >= -below that fails with probability <= a."""
     n, goal = len(x), log(1 / a)
     i = np.arange(1, n + 1)
     mean = (0.5 + np.cumsum(x)) / (i + 1)
@@ -204,7 +204,7 @@ def _of_types(law: TypeLaw, shape: tuple[int, ...]) -> Floats:
 
 
 def _ratio(policy: Floats, e: Floats) -> Floats:
-    """Return the sum over the policy's arms of policy^2 / e; inf if the logging law e lacks one."""
+    """Return the sum over arms of policy^2 / e, e the logging law; inf if e lacks a needed arm."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(policy > 0, policy**2 / e, 0.0).sum(axis=-1))
 

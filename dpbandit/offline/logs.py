@@ -133,7 +133,7 @@ def within(spec: BanditSpec, context: Floats, reward: Floats) -> tuple[Floats, O
 
 
 _BERNSTEIN_EXPONENT = 18.0
-"""Exponent in 2 exp(-18), the probability that an arm's true propensities are refused."""
+"""Minus log of half the probability, 2 exp(-18), that an arm's true propensities are refused."""
 
 
 @dataclass(kw_only=True, eq=False)

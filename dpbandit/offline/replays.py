@@ -80,8 +80,8 @@ class Replays(dict[str, Replay]):
         """Return a DataFrame with a row for each agent.
 
         Columns are mean, low and high (95 %), kept (rounds per pass), the difference to the first
-        agent on the same users with its interval, and the certificate: epsilon, delta, notion,
-        covers.
+        agent on the same users with its interval, and the certificate: epsilon, delta, notion
+        (neighbouring data sets) and covers (protected data).
         """
         import pandas as pd  # not before: slow to import
 
@@ -311,5 +311,5 @@ def _plays(agent: Agent, context: Floats, spec: ContextualSpec, mask: Bools | No
 
 
 def _reached(n: int, share: float) -> int:
-    """Return the number of rounds that a pass reaches with probability about 0.999, at least 1."""
+    """Return the number of kept rounds that a pass reaches with probability about 0.999, >= 1."""
     return max(1, floor(n * share - 3.1 * sqrt(n * share * (1 - share))))

@@ -62,7 +62,7 @@ _MAX_ARRAY_SIZE = 4_000_000
 _MAX_GAMMA = 100
 """Largest strength of confounding at which bounds are computed."""
 _MIN_OTHER_REWARDS = 10
-"""Smallest number of an arm's rows off its most frequent reward; with fewer there is a note."""
+"""Smallest number of an arm's rows with other than its most frequent reward; else a note."""
 _MAX_IMBALANCE = 0.1
 """Largest error of weighted means of features, in standard deviations, that leads to no note."""
 
@@ -226,7 +226,7 @@ def assess(
 
 
 def _nearly_constant(pi: Floats, log: Observed) -> list[int]:
-    """Return the policy's arms with so few rows of varying rewards that resamples may miss them."""
+    """Return the policy's arms whose reward so rarely varies that resamples may miss it."""
     found = []
     for arm in np.flatnonzero(pi.any(axis=0)).tolist():
         _, times = np.unique(log.reward[log.action == arm], return_counts=True)
@@ -315,7 +315,7 @@ class Propensities:
         return np.asarray(1 / np.sum([np.exp(logit - logged) for logit in logits], axis=0))
 
     def resampled(self, counts: Floats) -> Floats:
-        """Return coefficients (B, d, K - 1) for B resamples with row `counts`, by Newton steps."""
+        """Return coefficients (B, d, K - 1) for B resamples with row `counts`: one Newton step."""
         p = softmax(self._logits(self.x, self.theta), axis=1)[:, 1:]
         surprise = np.eye(self._K)[self._action][:, 1:] - p
         score = (self.x[:, :, None] * surprise[:, None]).reshape(len(p), -1)
@@ -332,7 +332,7 @@ class Propensities:
         return np.asarray(self.theta + step.reshape(-1, *self._shape))
 
     def imbalance(self, pi: Floats) -> float:
-        """Return the largest error of weighted means of features, in standard deviations."""
+        """Return the largest distance of an arm's weighted mean feature to that of all rows."""
         weight, most = 1 / self.of_logged(), 0.0
         for arm in np.flatnonzero(pi.any(axis=0)).tolist():
             w = np.where(self._action == arm, weight, 0)
@@ -355,16 +355,16 @@ def _cross_fitted(log: Observed, parts: Parts) -> Floats:
 
 
 class Cell(NamedTuple):
-    """Rows of one arm whose weights have a known sum, a cell in condition 2 of this module."""
+    """Rows of one arm whose predicted rewards are alike; the sum of their weights is known."""
 
     rows: Ints
-    """rows of the cell that show its arm, by falling reward"""
+    """numbers of the rows in which the arm was played, by falling reward"""
     share: Floats
-    """probability of the arm under the policy in rows of the cell, 0 in other rows, (n,)"""
+    """probability of the arm under the policy in rows with such predictions, else 0, (n,)"""
 
 
 def cells_of(log: Observed, pi: Floats, q: Floats) -> list[Cell]:
-    """Return the cells, bins of predicted rewards `q` (n, K), of all arms that the policy plays."""
+    """Return for all arms that the policy plays their bins of predicted rewards `q` (n, K)."""
     found = []
     for arm in np.flatnonzero(pi.any(axis=0)).tolist():
         mine = np.flatnonzero((log.action == arm) & (pi[:, arm] > 0))
@@ -378,7 +378,7 @@ def cells_of(log: Observed, pi: Floats, q: Floats) -> list[Cell]:
 
 
 def _edges(values: Floats, least: int) -> Iterator[float]:
-    """Yield the lower edges of all bins but the first, so that each has `least` values or more."""
+    """Split `values` into bins of at least `least` values; yield the lower edges but the first."""
     inside, left = 0, len(values)
     for value, count in zip(*np.unique(values, return_counts=True), strict=True):
         if inside >= least and left >= least:
@@ -388,7 +388,7 @@ def _edges(values: Floats, least: int) -> Iterator[float]:
 
 
 class Sums(NamedTuple):
-    """Sums over a cell's rows, in each of B resamples, from which its bounds are computed."""
+    """Sums over the rows of a `Cell` in each of B resamples, from which bounds are computed."""
 
     share: Floats
     """the cell's mean probability under the policy, divided by the cell's sum of weights, (B,)"""
@@ -397,17 +397,17 @@ class Sums(NamedTuple):
     levels: Floats
     """the m different rewards in falling order, (m,)"""
     c: Floats
-    """sums of c = policy probability x (1 / propensity - 1) over rewards >= each level, (B, m)"""
+    """sums of policy probability x (1 / propensity - 1) over rewards >= each of `levels`, (B, m)"""
     cr: Floats
-    """sums of policy probability x (1 / propensity - 1) x reward over rewards >= levels, (B, m)"""
+    """the same sums with policy probability x (1 / propensity - 1) x reward as addend, (B, m)"""
 
     def level(self, share: Floats) -> Ints:
-        """Return the numbers of the levels above which rewards have given shares of all `c`."""
+        """Return the indices in `levels` at which `c` reaches the given shares of its total."""
         found = np.searchsorted(self.c[0], share * self.c[0, -1])
         return np.minimum(found, len(self.levels) - 1)
 
     def weighted(self, level: Ints, above: Floats, below: Floats) -> Floats:
-        """Return sums (B,) of c x factor x reward; the factor, of mean 1, changes at a level."""
+        """Return sums (B,) of weighted rewards; weights' unknown factor changes at a level."""
         at, t = np.arange(len(self.c)), self.levels[level]
         over = self.cr[at, level] - t * self.c[at, level]
         under = self.cr[:, -1] - t * self.c[:, -1] - over
@@ -417,8 +417,9 @@ class Sums(NamedTuple):
 class Resamples:
     """Bounds of the policy's mean reward in B bootstrap resamples of the log.
 
-    The unknown factors in rows' weights change from gamma to 1 / gamma at the rewards that
-    are optimal for the full log `whole`. By duality the bound is valid; it does not overfit.
+    The unknown factors of rows' weights change from gamma, the strength of confounding, to
+    1 / gamma at the rewards that are optimal for the full log `whole`. By duality the bound is
+    valid; it does not overfit.
     """
 
     def __init__(
@@ -440,7 +441,7 @@ class Resamples:
         self._where = self._sums if whole is None else whole._sums
 
     def ends(self, gamma: Floats) -> tuple[Floats, Floats]:
-        """Return the policy's smallest and largest mean reward, (B,) each, at strengths `gamma`."""
+        """Return bounds (B,) of the policy's mean reward at confounding of strength `gamma`."""
         least, most = np.zeros((2, len(gamma)))
         for cell, where in zip(self._sums, self._where, strict=True):
             few, many = where.level(1 / (gamma + 1)), where.level(gamma / (gamma + 1))
@@ -449,7 +450,7 @@ class Resamples:
         return least, most
 
     def breaks(self) -> Floats:
-        """Return the strength (B,) in [1, 100] up to which the policy gains; 0 if it never does."""
+        """Return the confounding (B,), at most 100, up to which the policy gains; 0 if never."""
         low, high = np.zeros((2, len(self.logged)))
         high += ln(_MAX_GAMMA)
         # a policy that equals the log's own must not count as better
@@ -476,7 +477,7 @@ def _sums(cell: Cell, reward: Floats, p: Floats, odds: Floats, counts: Floats) -
 
 
 def _counts(n: int, spec: Any, seed: int) -> Iterator[Floats]:
-    """Yield the counts of rows in resamples, (B, n) for as many at a time as memory allows."""
+    """Yield how often each row occurs in B resamples, (B, n); memory limits B."""
     draw = Streams([seed]).uniforms("resamples of a log", n)
     size = max(1, _MAX_ARRAY_SIZE // (n * spec.n_actions))
     for start in range(0, _RESAMPLES, size):
@@ -496,7 +497,7 @@ def _bounds(
     alpha: float,
     seed: int,
 ) -> tuple["pd.DataFrame", float]:
-    """Return the table of bounds, and the gamma with gains in 1 - alpha / 2 of the resamples."""
+    """Return the table of bounds, and the gamma up to which 1 - alpha / 2 of resamples gain."""
     import pandas as pd  # not before: slow to import
 
     n = len(log.action)

@@ -161,7 +161,7 @@ def check_blind(config: AgentConfig, spec: Spec) -> None:
 REPLICAS = 24
 """Number of replicas per replaced user; each overlooks a missing clip with probability 1/2."""
 EVERYBODY = "everybody"
-"""Entry of `swapped` that replaces a different user in each replica, from first to last round."""
+"""Entry of `swapped` that replaces a different user in each replica, spread over all rounds."""
 FIRST_WORLD, OTHER_WORLD = 1, 2
 """Seeds of the users, and of the users who replace some of them."""
 SWAPPED = (0, 14, EVERYBODY)
@@ -268,8 +268,8 @@ def _places(tape: Tape) -> list[int]:
 def check_visits(spec: Any, one: Tape, two: Tape, nobody: Tape, t: Ints) -> None:
     """Raise `AssertionError` if a person enters a mechanism more often than its cap or the spec's.
 
-    She enters a mechanism in a round if its query differs from that of an empty slot, which need
-    not be 0: it is the query in the run `nobody`, in which her slots are empty.
+    She enters a mechanism in a round if its query differs from the query, perhaps not 0, of a round
+    without a user; that is the round's query in the run `nobody`, in which she does not come.
     """
     theirs = rounds_of(one, t)
     for tape in (one, two):
@@ -355,7 +355,7 @@ UNPROVEN_CALIBRATIONS = ("paper", "paper-fixed", "heuristic")
 def check_agent(
     config: AgentConfig, spec: Spec, *, rounds: int = 24, tested: tuple[type, ...] = ()
 ) -> tuple[str, ...]:
-    r"""Raise `AssertionError` unless the agent keeps what its ledger promises on such problems::
+    r"""Raise `AssertionError` unless the agent has the guarantees of its ledger on such problems::
 
         certificate   the noise gives the claimed epsilon, unless the calibration is a paper's
         replicas      a run of six exactly equals runs of one, two and three
@@ -366,9 +366,9 @@ def check_agent(
         sensitivity   extreme users change no mechanism's input by more than its sensitivity
         billboard     with all releases held fixed, nothing else depends on a user's data
         admission     no later step of a mechanism reads a datum that was not clipped
-        noise         does not depend on data, is as large as promised, and drawn for every row
+        noise         does not depend on data, is as large as stated, and drawn for every row
 
-    The last five are for agents whose ledger promises privacy. They are no proof, but an agent
+    The last five are for agents whose ledger guarantees privacy. They are no proof, but an agent
     that forgets a clip, a factor or a release rarely passes. The noise of sums is measured; every
     other kind of mechanism needs its own test; every kind in dpbandit has one.
 
@@ -383,7 +383,7 @@ def check_agent(
 
     Raises:
         InputError: the agent does not fit the problem.
-        AssertionError: a promise is broken, or nothing was checked.
+        AssertionError: a guarantee is broken, or nothing was checked.
 
     >>> from dpbandit.agents import DPUCB
     >>> from dpbandit.specs.protocols import ContextualSpec
@@ -424,7 +424,7 @@ def check_certificate(config: Any, proof: Certificate) -> str:
 def _private(
     config: AgentConfig, spec: Spec, proof: Certificate, tested: tuple[type, ...]
 ) -> Iterator[str]:
-    """Run the checks of an agent whose ledger promises privacy; yield a line for each."""
+    """Run the checks of an agent that claims privacy; yield a line for each."""
     swapped = [t for t in SWAPPED if t == EVERYBODY or int(t) < spec.horizon]
     largest, one = check_joint_dp(config, spec, swapped)
     yield f"ledger: names all of {len(set(map(id, one.mechanisms)))} mechanisms"

@@ -42,7 +42,7 @@ HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
 
 
 def first_stddev(sums: Any) -> float:
-    """Return the standard deviation of noise that a sum's spend promises for the first release."""
+    """Return the standard deviation of a sum's first noise that follows from its privacy cost."""
     spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
     if hasattr(sums, "honest"):  # noise of every device
         return float(S * getattr(sums, "person_norm", 1.0) / spend.mu / sums.honest**0.5)
@@ -69,7 +69,7 @@ def first_stddev(sums: Any) -> float:
 
 
 def nodes_of(sums: Any) -> tuple[float, int]:
-    """Return the squared norm of a user's factor column, and the number of noises in release 1."""
+    """Return the squared norm of a user's factorisation column, and draws of noise in release 1."""
     if not isinstance(sums, PrefixSum):
         return 1, 1
     noise: Any = sums._noise
@@ -141,8 +141,8 @@ def _(mechanism: NoisyVertex, *datum: Any) -> tuple[Any, ...]:
 def noises(tape: Tape) -> list[Floats]:
     """Return the noise of each release of a sum, the release minus all queries, in the sum's units.
 
-    After a release a fading sum keeps its total times `fade`, a running sum keeps its total, local
-    values keep nothing. Releases of mechanisms that are no sums are left out.
+    After a release a fading sum keeps its total times `fade`, a running sum keeps its total, a sum
+    of locally noised values keeps nothing. Releases of mechanisms that are no sums are left out.
     """
     found: list[Floats] = []
     totals: dict[int, Any] = {}
@@ -192,7 +192,7 @@ class Drawn(NamedTuple):
 
     sums: Any
     first: Floats
-    """noise of the first release, (R, rows, ..), >= 6,000 numbers, without rows that begin later"""
+    """noise of release 1, (R, rows, ..), >= 6,000 numbers, without rows that begin later"""
     last: Floats
     """noise of a later release, in which all rows have noise, (R, coordinates)"""
 
@@ -240,7 +240,7 @@ def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]
 
 
 def _rows(noise: Floats, sums: Any) -> Floats:
-    """Return noise as (R, rows, ..), with row 0 alone if rows begin one after the other."""
+    """Return noise (R, rows, ..) of release 1: of row 0 alone if rows begin one after the other."""
     rows = noise.reshape(len(noise), -1, *noise.shape[2:])
     return rows[:, :1] if isinstance(getattr(sums, "_noise", None), Staggered) else rows
 
@@ -252,13 +252,13 @@ def _begun(noise: Floats, sums: Any) -> Floats:
 
 
 def _leaves(spend: Any) -> Iterator[Any]:
-    """Yield the elementary spends, without parts, of which a spend is composed."""
+    """Yield the elementary privacy costs (spends), without parts, that make up a spend."""
     parts = getattr(spend, "parts", None)
     yield from [spend] if parts is None else [leaf for part in parts for leaf in _leaves(part)]
 
 
 def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:
-    """Check that the first release of each noisy sum has the variance that its spend promises.
+    """Check that the first release of each noisy sum has the variance that its spend states.
 
     The test, at 5 standard errors of 6,000 numbers (8,400 with heavy tails), has false alarms with
     probability 6e-7 per sum, and finds a variance that is off by 10 % (16 % with heavy tails).

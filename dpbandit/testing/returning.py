@@ -10,11 +10,11 @@ from dpbandit.testing.tapes import World
 
 
 def with_other_people(spec: Any, world: World, other: World, t: Ints) -> tuple[World, Ints]:
-    """Replace a person in each replica; return the changed stream, and a mask (T, R) of her slots.
+    """Replace a person in each replica; return the changed stream, and a mask (T, R) of her visits.
 
     The person is the first one who comes in round t (R,) or later. On the changed stream she has
-    the contexts and answers of `other` in her slots. If her pattern of visits is private, she
-    leaves every third of her slots, from the first, and takes every third of the empty slots.
+    the contexts and answers of `other`. If her pattern of visits is private, she leaves out every
+    third of her visits, from the first, and fills every third of the rounds without a user.
     """
     here = spec.person(world.context.reshape(-1, *spec.context_shape)).reshape(
         world.context.shape[:2]
@@ -37,7 +37,7 @@ def with_other_people(spec: Any, world: World, other: World, t: Ints) -> tuple[W
 
 
 def without_person(world: World, t: Ints) -> World:
-    """Return the stream with a person's slots, the mask t (T, R), left empty."""
+    """Return the stream without a user in the rounds of a person's visits, the mask t (T, R)."""
     context = world.context.copy()
     context[t] = 0.0
     context[t, 0] = NOBODY

@@ -19,11 +19,11 @@ from dpbandit.running.episode import BlockError, Episode, Served
 from dpbandit.specs import AgentConfig, Spec, Step, check_available, made_agent
 
 held = 0
-"""Number of expectations met so far in this process; a check that adds none has checked nothing."""
+"""Number of calls of `expect` that held in this process; a check without any checked nothing."""
 
 
 def expect(holds: Any, sentence: str) -> None:
-    """Raise `AssertionError` with `sentence` unless `holds`; count the expectation if met."""
+    """Raise `AssertionError` with `sentence` unless `holds`; otherwise count one more success."""
     global held
     if not holds:
         raise AssertionError(sentence)
@@ -245,7 +245,7 @@ def episode_of(problem: Any, agent: Any, world: World, *, blocks: bool = True) -
 
 
 def by_turns(episode: Episode, rounds: int) -> Iterator[Served]:
-    """Serve `rounds` rounds: a single one, the longest possible block, a single one, and so on."""
+    """Serve `rounds` rounds: single rounds and the longest possible blocks by turns."""
     most = 1
     while (left := rounds - episode.served) > 0:
         yield (served := serve(episode, min(most, left)))
@@ -298,7 +298,7 @@ class Tape(NamedTuple):
     personal: list[list[Any]]
     """personal memories (R, N, ...) of N people after each update"""
     order: list[int] | None = None
-    """position on the tape of each call, in the order of calls; None for 0, 1, ..."""
+    """position on the tape of each call, in the order of calls; None if positions are 0, 1, ..."""
     blocks: int = 0
     """number of rounds that were played in blocks"""
     ledger: Ledger | None = None
@@ -369,7 +369,7 @@ def in_rounds(calls: Calls, clock: Clock) -> tuple[Calls, list[int] | None]:
 
 @contextmanager
 def short_blocks() -> Iterator[None]:
-    """Make random streams draw few numbers ahead; values are the same, short runs twice as fast."""
+    """Make random streams draw few numbers ahead; same values, and short runs are twice as fast."""
     usual = random_streams._VALUES_AHEAD
     random_streams._VALUES_AHEAD = 32
     try:
