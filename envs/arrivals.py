@@ -32,7 +32,7 @@ ARRIVALS: tuple[Arrivals, ...] = ("exactly", "robin", "poisson", "loyal")  # see
 def candidates(
     arrivals: Arrivals, streams: Streams, *, people: int, cap: int, horizon: int
 ) -> Ints:
-    """Draw the one person who may come in each slot, (T, R).
+    """Draw the one person who may come in each slot (round of a public clock), (T, R).
 
     "exactly" and "loyal": each person has `cap` slots, in uniformly random order. "robin": people
     take turns, always in the same order. "poisson": each slot's person is drawn with probability
@@ -62,7 +62,7 @@ def candidates(
 
 
 class Visitors:
-    """Visitors of the slots of a public clock; the candidate of a slot comes, or does not.
+    """Visitors of the slots (rounds) of a public clock; the candidate of a slot comes, or does not.
 
     With "loyal" `arrivals`, a person whose last reward was low comes half as often.
 

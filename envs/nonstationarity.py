@@ -54,7 +54,7 @@ class Availability:
         least: number of actions that must be available in every round.
         horizon: number T of rounds.
         available: public schedule, texts ACTION:FIRST-LAST such as "3:200-" (arrives in round 200),
-            "0:-500" (retires after round 500) or "4-6:200-500"; an action may have several windows;
+            "0:-500" (retires after round 500) or "4-6:200-500"; an action may have several periods;
             without one it is always available.
         absent: probability that a scheduled action is unavailable to a user, independently of other
             actions; if fewer than `least` would be left to her, some of them remain available.
@@ -88,7 +88,7 @@ class Availability:
 
     @property
     def _windows(self) -> list[tuple[slice, int, int]]:
-        """Windows of the schedule, as (actions, first round, last round of availability)."""
+        """Periods of availability in the schedule, as (actions, first round, last round)."""
         words: Any = [] if self.available is None else self.available
         words = words if isinstance(words, list | tuple) else [words]
         return [self._window(word) for word in words]

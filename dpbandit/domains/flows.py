@@ -87,7 +87,7 @@ def shortest_paths(
 ) -> Floats:
     """Return the lightest path, 1 on its edges, for each row of edge weights, (R, m) -> (R, m).
 
-    Bellman's recursion from the sink to the source; weights may be negative. Ties: the first edge.
+    Bellman's recursion from sink to source; weights may be negative. At ties the first edge wins.
     """
     R, m = weights.shape
     to_go, choice = np.zeros((R, len(out))), np.zeros((R, len(out)), dtype=np.int64)
@@ -105,7 +105,7 @@ def shortest_paths(
 
 
 _MIN_SQUARE = 1e-9
-"""Squared norm of a row of `basis` below which this coordinate counts as constant."""
+"""Squared norm of a row of `basis` below which the row's coordinate counts as constant."""
 
 
 @dataclass(frozen=True)

@@ -297,7 +297,7 @@ def partition_base(blocks: tuple[tuple[int, int], ...]) -> Product:
     """Return the polytope of mixtures of sets with exactly q of the N items of each block, where
     `blocks` is ((q, N), ...).
 
-    The result is a product of hypersimplices. Omit blocks without a choice (q = 0 or q = N).
+    The result is a product of hypersimplices. Omit blocks that leave no choice (q = 0 or q = N).
 
     >>> partition_base(((1, 3), (2, 4))).affine_dim
     5

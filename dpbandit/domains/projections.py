@@ -62,8 +62,9 @@ def nearest(
 ) -> Nearest:
     """Return the point of the shrunken domain C' nearest to q, exact or by pairwise Frank-Wolfe.
 
-    `tolerance` bounds the gap; the default 1e-6 D^2, D the diameter, means an error <= 0.0015 D. If
-    the `budget` of oracle calls is small, the gap may be larger. `start` (R, N) is in C'.
+    `tolerance` bounds the gap of `frank_wolfe`; the default 1e-6 D^2, D the diameter, means an
+    error <= 0.0015 D. If the `budget` of oracle calls is small, the gap may be larger. `start`
+    (R, N) is in C'.
 
     >>> from dpbandit.domains.balls import Ball
     >>> nearest(Ball(2), np.array([[3.0, 4.0]]), np.zeros((1, 2)), shrink=0.5).point
@@ -211,7 +212,7 @@ class Proposal(NamedTuple):
     removed: Floats | None = None
     """Weight taken from each of A stored vertices, (R, A)"""
     vertex: Floats | None = None
-    """Vertex that gains the removed weight, (R, N)"""
+    """Vertex to which the step moves the weight taken from stored vertices, (R, N)"""
     mass: Floats | None = None
     """Sum of the removed weights, (R,)"""
 
@@ -376,7 +377,7 @@ class PolytopeOracle(LocalOracle):
 
 
 def largest_costs(weights: Floats, cost: Floats, mass: Floats) -> Floats:
-    """Return how much of each weight (R, A) is removed if `mass` (R,) leaves the largest costs."""
+    """Return the parts of weights (R, A) that are removed if `mass` (R,) leaves costliest first."""
     order = np.argsort(-cost, axis=-1, kind="stable")
     held = np.take_along_axis(weights, order, axis=-1)
     before = np.cumsum(held, axis=-1) - held

@@ -194,7 +194,7 @@ def shapley(table: Floats, dim: int) -> Floats:
 def farthest_order(table: Floats, centre: Floats) -> float:
     """Return the largest distance from `centre` to a corner, the gains of F along an order.
 
-    Largest square: best[S + i] = max over i of best[S] + (F(S + i) - F(S) - centre_i)^2.
+    Squared distance, set by set: best[S + i] = max_i best[S] + (F(S + i) - F(S) - centre_i)^2.
     """
     dim = len(centre)
     masks, sizes, best = np.arange(2**dim), members(dim).sum(axis=-1), np.zeros(2**dim)
@@ -251,7 +251,7 @@ class SubmodularBase(Domain):
             )
 
     def _check(self) -> None:
-        """Check F, the centre and `inner_radius` on all subsets; if it is 0, compute it."""
+        """Check F, the centre and `inner_radius` on all subsets; if the radius is 0, compute it."""
         check_submodular(self._table, self.dim, _RELATIVE_TOLERANCE * self._scale)
         if self.affine_dim == 0:
             raise InputError("Expected the function not to be additive: its base is one point.")

@@ -63,12 +63,12 @@ class ClickModel(ABC):
 
     @property
     def square_total(self) -> float:
-        """Public bound on the sum of squares of `looked_at` over the positions of a list."""
+        """Public bound on the sum of squares of look probabilities (`looked_at`) over a list."""
         return float(self.length)
 
     @property
     def look_total(self) -> float:
-        """Public bound on the sum of `looked_at` over the positions of a list."""
+        """Public bound on the sum of look probabilities (`looked_at`) over a list."""
         return float(self.length)
 
     @abstractmethod
@@ -104,7 +104,7 @@ class PositionBased(ClickModel):
     """
 
     chances: tuple[float, ...]
-    """Probabilities chi of a look at each position, each in (0, 1]"""
+    """Probabilities chi that a user looks at each position, each in (0, 1]"""
     length: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -247,7 +247,7 @@ class Browsing(ClickModel):
     length: int
     by_position: float = 0.9
     by_distance: float = 0.8
-    """Base of gamma = by_position^k by_distance^(d - 1), position k from 0 and distance d from 1"""
+    """Base in gamma(k, d) = by_position^k by_distance^(d - 1), d the distance to the last click"""
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -113,7 +113,7 @@ class Experts(Loss):
 
 
 class _SupportFunction:
-    """Comparator of linear losses; it minimises <A, x - origin>, with A the sum of the data."""
+    """Comparator of losses <a, x - origin>; it minimises <A, x - origin>, A the sum of all a."""
 
     def __init__(self, domain: Domain, replicas: int, origin: Floats) -> None:
         self._domain, self._origin = domain, origin
@@ -326,7 +326,7 @@ class Kink(Loss):
     in [0, slope (R + spread) + H/2 (R + spread)^2]. At x = a every vector of norm <= slope is a
     subgradient; `gradient` returns slope times the first unit vector there. With spread = 0 both
     the kink and the best fixed point are the centre; else the latter is found numerically, to a
-    certified gap (`DataSum`).
+    certified suboptimality (`DataSum`).
     """
 
     domain: Domain

@@ -105,7 +105,7 @@ _MIN_SHARE = 1e-12
 def minimise_quadratic(
     domain: Domain, G: Floats, c: Floats, start: Floats, tolerance: Floats, steps: int = _MAX_STEPS
 ) -> tuple[Floats, Floats]:
-    """Minimise <y, G y> / 2 - <c, y>, y = x - centre, to a gap `tolerance` (R,); return x and gap.
+    """Minimise <y, G y> / 2 - <c, y>, y = x - centre, to a duality gap `tolerance`; return x, gap.
 
     1. Begin at `start` (R, N), a point of the domain, or at the unconstrained minimiser, whichever
        is better. The latter is projected; without a projection it is used if it is in the domain.
@@ -282,9 +282,9 @@ class QuadraticSum:
     """Comparator of losses 1/2 <y, G y> - <c, y> + s, y = x - centre, summed over rounds.
 
     If the sum G is a multiple of I, the projection of centre + c / G, where the domain has one, is
-    exact. Else the minimiser is found numerically, from the last one on, to a certified gap of
-    1e-6 a round. The time of a call of `best` does not depend on the number of rounds: about 1 ms,
-    or 10 ms without a projection. `gap` (R,) is the certified gap of the last call.
+    exact. Else the minimiser is found numerically, from the last one on, to a certified gap to
+    the minimum of 1e-6 a round. A call of `best` takes about 1 ms, or 10 ms without a projection,
+    whatever the number of rounds. `gap` (R,) is the last call's certified gap.
     """
 
     def __init__(
@@ -334,7 +334,7 @@ def row_sums(data: Floats) -> Floats:
 
 
 SMOOTH_TOLERANCE = 2e-7
-"""Largest certified gap per round, as a share of the largest change of one round's loss."""
+"""Largest certified suboptimality per round, as a share of a round's largest change of loss."""
 _NEWTON_STEPS = 200  # largest number of steps of one minimisation
 _MAX_HALVINGS = 30  # largest number of halvings of the step in a line search
 

@@ -30,7 +30,7 @@ class Prediction(Loss):
 
     The datum is (N + 1,): a, then b. The norm of a is Euclidean, except in `Regression` and its
     subclasses, so u is at most the outer radius in absolute value. The best fixed point is found
-    numerically over all data, to a certified gap (`DataSum`).
+    numerically over all data, to a certified suboptimality (`DataSum`).
     """
 
     domain: Domain
@@ -231,10 +231,10 @@ def hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 @dataclass(frozen=True)
 class Ramp(Prediction):
-    """Ramp loss max(0, u - b) / (2 R) of a prediction u for a label `|b| <= R`, R the outer radius.
+    """Ramp loss max(0, u - b) / (2 R), prediction u, label `|b| <= R`, R the domain's outer radius.
 
-    In the realizable regime there is a point x* with u <= b for every user, whose loss is 0. The
-    slope at the kink is 0.
+    Here u = <a, x - centre>. In the realizable regime some point x* has u <= b, so loss 0, for
+    every user. The slope at the kink is 0.
     """
 
     domain: Domain

@@ -42,9 +42,9 @@ MEANS = {
 means in `envs/data/thornton_incentives.json`"""
 _CONCENTRATION = 10.0  # sum of the parameters of beta rewards: mean m is Beta(10 m, 10 (1 - m))
 _SWITCH_SHARE, _PIECES, _WALK_SD = 0.25, 4, 0.5
-"""Share of rounds before a switch; pieces of a drift; stddev of a mean's random walk at the end"""
+"""Share of rounds before a swap of means; pieces of a drift; stddev of a mean's walk at the end"""
 _FIRST_PHASE, _PHASE_GROWTH = 100, 1.6
-"""Rounds of the constrained adversary's first phase; ratio of a phase's length to the last one's"""
+"""Rounds before the constrained adversary's first jump of means; ratio of successive intervals"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +101,8 @@ class Arms(ContextualProblem):
         * `drift`: piecewise (in each quarter of the rounds the means are permuted anew) or walk
           (each mean is a random walk within [0, 1]).
         * `adversary`: switching (after a quarter of the rounds the best and the worst arm swap
-          means) or stochastically-constrained (gaps are constant, all means jump between low and
-          high in phases of growing length; Zimmert and Seldin, JMLR 2021, section 5).
+          means) or stochastically-constrained (gaps between means are constant, all jump from low
+          to high or back in phases of growing length; Zimmert and Seldin, JMLR 2021, section 5).
         * `horizon`: rounds. `delay`: rounds until a reward is seen; the reward is 0 until then.
         * `blocks`: True if rounds of one policy may be drawn at once (if the law is bernoulli and
           means are constant); the distribution of results does not depend on it.

@@ -39,7 +39,7 @@ from dpbandit.specs.choice import PricedAssortmentSpec
 _NEWTON_STEPS = 100  # largest number of steps of each fit
 _NEWTON_TOLERANCE = 1e-10  # Newton's method stops when no coordinate of a step is larger
 _MAX_COEFFICIENT = 25.0
-"""Largest coefficient of a feature; beyond it the rows count as separated, which have no fit"""
+"""Largest coefficient of a feature; beyond it rows count as separated, without a finite fit"""
 _FOLDS, _SEED = 5, 20_221  # of the cross-validation
 _MAX_SCALE_ERRORS = 3.0
 """Largest distance of `Calibration.scale` from 1 without a warning, in standard errors"""
@@ -143,7 +143,7 @@ def fit_choice(visits: Visits, ridge: float) -> ChoiceFit:
 
 
 def price_z(visits: Visits, fit: ChoiceFit, ridge: float, groups: Ints | None) -> float:
-    """Return the price slope divided by its sandwich error, of rows or of `groups` (n,) of rows."""
+    """Return the price slope divided by its sandwich standard error, by rows or `groups` (n,)."""
     _, penalty, x = _start(visits, ridge)
     b = np.append(fit.tastes.ravel(), fit.slope)
     _, information, scores = _derivatives(visits, x, penalty, b)
@@ -156,7 +156,7 @@ def price_z(visits: Visits, fit: ChoiceFit, ridge: float, groups: Ints | None) -
 
 
 def check_fit(fit: ChoiceFit, z: float, names: tuple[str, ...]) -> None:
-    """Raise `InputError` if rows are separated or the slope is not significantly negative."""
+    """Raise `InputError` if no finite fit exists or the price slope is not significantly < 0."""
     worst = np.abs(fit.tastes).max(axis=1)
     if worst.max() > _MAX_COEFFICIENT:
         raise InputError(

@@ -51,7 +51,7 @@ from dpbandit.specs.choice import (
 MOST_SETS = 10_000
 """Largest number of sets that are enumerated to find the best fixed one; else exchanges are used"""
 _SEARCH_USERS = 500
-"""Number of users, the first of an episode, for whom the exchange search improves its set"""
+"""Number of an episode's first users on whose mean margin the exchange search improves a set"""
 _MIN_GAIN = 1e-12  # smallest increase of the mean margin for an exchange
 
 

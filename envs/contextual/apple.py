@@ -24,7 +24,7 @@ _RANGES = {
     "age": (18, 90),
     "male": (0, 1),
 }
-"""Public bounds of a family's features; the regular price's are the experiment's, others rounded"""
+"""Public bounds of a family's features; the regular price's are the survey's own, others rounded"""
 
 
 class Survey(NamedTuple):

@@ -92,7 +92,7 @@ class CameraPeople:
         return np.minimum(found, len(self.weights) - 1)
 
     def context(self, kind: CameraContext = "posterior") -> Floats:
-        """Encode each pattern of answers as a context, (C, d), Euclidean norm <= 1.
+        """Encode the C patterns of answers to m tasks as contexts, (C, d), Euclidean norm <= 1.
 
         Args:
             kind: `"posterior"`: (1, t) / sqrt(2), t the posterior mean of the ten part-worths in

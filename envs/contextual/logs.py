@@ -38,11 +38,11 @@ _MAX_PRICE, _MAX_UNIT_LENGTH = 1e50, 60  # of price_range; of the unit's name
 _CACHED_FITS = 8
 """Number of fits that stay in memory, the latest ones"""
 NO_RIDGE = 1e-6
-"""Default ridge penalty, only for good conditioning; larger ones permit separated rows"""
+"""Default ridge penalty, for good conditioning only; larger ones permit rows without finite fit"""
 CHOSEN = 1e-4
-"""p-value of the F test of offers on features, below which a warning is given"""
+"""p-value of the F test of a regression of offers on features, below which a warning is given"""
 FUNCTION = 0.999
-"""R2 of offers on features, above which the effects of both cannot be distinguished"""
+"""R2 of a regression of offers on features, above which their effects cannot be told apart"""
 
 WHO_IS_PROTECTED = (  # printed with the diagnostics
     "Customers are rows of the log drawn with replacement, so in T rounds one of n real rows "
@@ -60,7 +60,7 @@ WHICH_PERSON_IS = (  # printed with the diagnostics if people come back
 
 
 class Log(NamedTuple):
-    """A user's log, read and checked: table, features, clusters of rows."""
+    """A log given by the caller, read and checked: table, features, clusters of rows."""
 
     table: Any
     features: Features

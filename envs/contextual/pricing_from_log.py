@@ -296,7 +296,7 @@ class PricingFromLog(TidalChoices):
     Observation space:
         `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), of norm at most 1. Numbers are scaled
         from their bounds to [-1, 1] and clipped; levels but the first have a column of 0 or 1. With
-        `person`, shape (2 + d,): the person's number, or -1 for an empty slot, comes first.
+        `person`, shape (2 + d,): the person's number, or -1 if nobody comes, is first.
 
     Rewards:
         In the `unit` of prices: (price - unit cost) if the customer buys, else 0.

@@ -140,7 +140,7 @@ class Coefficients(NamedTuple):
 
 
 def sales(logits: Floats, yes: Floats) -> tuple[Floats, Floats]:
-    """Return log P(answer) of rows with answers `yes` (n,), and its derivative in the logit."""
+    """Return log P(answer) for answers `yes` (n,), and its derivative with respect to the logit."""
     sign = np.where(yes > 0, 1.0, -1.0)[:, None]
     m = sign * logits
     e = np.exp(-np.abs(m))

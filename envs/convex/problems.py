@@ -217,7 +217,7 @@ class Adaptive:
 class OffsetGuesser:
     """Adversary that sets the offset of `OffsetQuadratic` to a guess of the exploration's sign.
 
-    The agent plays x = w + beta u, u = 1 or -1, where w is in the domain shrunk by beta. If x is
+    The agent plays x = w + beta u, u = 1 or -1, its iterate w in the domain shrunk by beta. If x is
     outside the shrunken domain, or exactly beta inside its boundary, u is certain; elsewhere x
     jumps by 2 beta when u flips, while w changes much less. With `strongly` the offset is the guess
     in this round, which biases one-point estimates; else the guess in the round before, which is
@@ -323,9 +323,9 @@ def _corners(upto: Floats, dim: int, uniforms: Draws, directions: Floats) -> Flo
 
 
 _EXACT_TOLERANCE = 1e-9
-"""Largest distance of a point from a domain with a projection, in units of its outer radius"""
+"""Largest tolerated distance from a point to a domain with exact projection, in outer radii"""
 _NUMERICAL_TOLERANCE = 1e-6
-"""Largest distance of a point from a domain without a projection, in units of its outer radius"""
+"""Largest tolerated distance from a point to a domain without projection, in outer radii"""
 
 
 class ConvexProblem(ABC):

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 DATA = Path(__file__).with_name("oj.csv.gz")  # one row per purchase
-DEMAND_FILE = Path(__file__).with_name("oj_demand.json")
-BRAND = "MM"  # the seller; the rival is CH
+DEMAND_FILE = Path(__file__).with_name("oj_demand.json")  # file that is written
+BRAND = "MM"  # the seller, Minute Maid; the rival is CH, Citrus Hill
 FEATURES = ("intercept", "SalePriceMM", "SalePriceCH", "LoyalCH")  # columns of the logit
-OWN_PRICE = FEATURES.index("SalePriceMM")
+OWN_PRICE = FEATURES.index("SalePriceMM")  # column of the seller's price
 PRICES: Array = np.arange(119, 230, 10) / 100  # the seller's 12 prices, US dollars per carton
-UNIT_COST = 0.80  # US dollars per carton
+UNIT_COST = 0.80  # assumed cost of a carton, US dollars
 
 
 def load() -> tuple[Array, Array, Array]:

@@ -1,4 +1,4 @@
-"""Fit `thornton_incentives.json` again, with the facts that `incentives.md` states::
+"""Fit `thornton_incentives.json` again, with the numbers that `incentives.md` states::
 
     pip install causaldata==0.1.5            # or dpbandit[data]
     python envs/data/fit_thornton.py           # rewrite thornton_incentives.json
@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.special import expit
 from scipy.stats import linregress
 
-FILE = Path(__file__).with_name("thornton_incentives.json")
+FILE = Path(__file__).with_name("thornton_incentives.json")  # file that is written
 COLUMNS = ["got", "tinc", "distvct", "age", "hiv2004"]  # columns of the data that are used
 EDGES = [0.05, 0.25, 0.45, 0.5, 0.9, 1.0, 1.8, 2.0]
 """Amounts, in dollars, that separate nine levels of payments, each offered to at least 90 people"""

@@ -68,7 +68,7 @@ class ReturningPricing:
         `Discrete(9)`: a price of 5, 6, ..., 13 cents per kWh.
 
     Observation space:
-        `Box`, shape (20,): the person's number in [0, people), or -1 for an empty slot; then 1 and
+        `Box`, shape (20,): the person's number in [0, people), -1 if nobody comes; then 1 and
         the rivals' contracts, three rows of length in years, local, well known, rates by time of
         day, by season, and fixed price (0 if there are rates), each divided by its largest value,
         all divided by sqrt(19); zeros in an empty slot. `spec.visit.offers` returns rows.
@@ -81,7 +81,7 @@ class ReturningPricing:
         New people and the first slot.
 
     Arguments:
-        * `people`, `visits`, `horizon`: people, largest number of visits of each, slots.
+        * `people`, `visits`, `horizon`: people, largest number of visits of each, slots (rounds).
         * `arrivals`: "robin" in turns; "exactly" `visits` random slots for each; "poisson" by a
           rate drawn for each; "loyal" as "exactly", but half as often after a visit without a sale.
         * `empty`: probability that a slot's candidate does not come, whatever happened before.

@@ -303,7 +303,7 @@ class Averaged(Population):
     """Population whose risk is an average over the features of 16,384 public users.
 
     The relative error of the excess risk is about 1 %. Without outliers theta* = theta_0 exactly;
-    with outliers it is the minimiser over these users, up to a certified gap (`DataSum`).
+    with outliers it is the minimiser over these users, up to a certified excess risk (`DataSum`).
     """
 
     def __init__(self, answers: Scored, loss: Regression, truth: Floats) -> None:

@@ -238,7 +238,7 @@ class StreamingRegression(StreamProblem):
         normal. Normals are truncated so that `|e| <= bound - |theta_0|_p`: answers are within the
         bound, and theta_0 is the exact minimiser. With outliers theta* is that of the contaminated
         law: (1 - 2 share) theta_0 (flips) or (1 - share) theta_0 (coins) for the linear family,
-        else found numerically on 16,384 public users, up to a certified gap. The excess risk is
+        else found numerically on 16,384 public users, to a certified error. The excess risk is
         exact for the linear family, `s |theta - theta*|_2^2` with s = E x_1^2; for the others it is
         the average over these public users.
 
@@ -273,7 +273,7 @@ class StreamingRegression(StreamProblem):
           -bound.
         * `data`: real users in place of synthetic ones (and of `dim`, `theta`, `norm`, `sparsity`,
           `noise` and `contamination`), drawn with replacement: P is the empirical law, and theta*
-          its minimiser over the ball, up to a certified gap. Features longer than l_q norm 1 are
+          its minimiser over the ball, to a certified error. Features longer than l_q norm 1 are
           scaled down to 1, answers are +-1. `"oj"`: Minute Maid against Citrus Hill, from both
           prices, loyalty and a constant (1,070 purchases, see `envs/data/README.md`). `"digits"`:
           `digit` against the rest from 64 pixels (1,797 images; needs scikit-learn).
