@@ -303,7 +303,7 @@ class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
     """Play by ridge regression on sums of locally private messages, each a user's noisy moments.
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
-    learning", NeurIPS 2020, of which we read only the introduction, and after two programs::
+    learning", NeurIPS 2020, of which we read only the introduction, and two public programs::
 
         send             (x x' / sqrt(2), y x) + N(0, (2 / mu)^2 I), y the sign of the reward about
                          the middle of its range

@@ -371,7 +371,7 @@ class DPHDBChoices(FrankWolfeBandit):
     delta: float = 1e-5
     """target delta, in (0, 1); 0 is possible if certified"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
+    """"certified" is the least noise that meets the claim, "paper" the paper's noise"""
     selection: Literal["gumbel", "laplace"] | None = None
     """distribution of the noise on the scores of vertices"""
     profile: Profile | None = None

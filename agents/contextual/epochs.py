@@ -164,7 +164,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         return self.choose(context, uniforms)
 
     def choose(self, context: Floats, uniforms: Floats) -> Ints:
-        """Return the arms (R,) to play after the first epoch, drawn with `uniforms`, (R,)."""
+        """Return the arms (R,) to play after the first epoch, drawn by uniform numbers, (R,)."""
         return self.scores(context).argmax(axis=1)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -251,7 +251,7 @@ class OneRegression(Epochs):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
+    """"certified" is the least noise that meets the claim, "paper" the paper's noise"""
     moments = started(EpisodeMoments)
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:

@@ -246,7 +246,7 @@ class FadeArms(OnDevices, WarmStarted):
         return moments, n
 
     def _learn_law(self, counts: Floats, levels: Floats | None, n: int) -> Floats:
-        """Update the law of residuals by a batch of n rounds; return the slope of scores, (R,)."""
+        """Learn the residuals' law from a batch of n rounds; return the slope of scores, (R,)."""
         fade = self.sums.fade if len(self._ends) > 1 else 0.0
         noise = self.sums.stddev * sqrt(1 + fade**2) / n
         large = (counts - fade * self._counts) / n
@@ -284,7 +284,7 @@ def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
     """Return weights of coordinates for the next batch, (R, K, d), by water-filling with a floor.
 
     A squared weight w, of mean 1 over coordinates, adds precision w slope^2 / stddev^2. Without the
-    floor a coordinate of variance v gets w = max(0, level - stddev^2 / (slope^2 v)).
+    floor a coordinate of variance v gets w = max(0, c - stddev^2 / (slope^2 v)), c equal for all.
     """
     with np.errstate(divide="ignore"):  # slope 0
         needed = np.minimum(stddev**2 / slope**2 / variance, _MAX_NOISE_RATIO)

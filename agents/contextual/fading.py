@@ -364,7 +364,7 @@ def coded_likelihood(
 ) -> tuple[Floats, Floats]:
     """Return b (R, K, d) and L (R, K, d, K, d) of a release's likelihood exp(b . x - x' L x / 2).
 
-    Scores (R, K, d), at parameters x, are design x - offset + noise, of covariance gram^-1.
+    Scores (R, K, d) at parameters x are design x - offset + noise, noise of covariance gram^-1.
     """
     b = np.vecmat(gram @ (scores + offset), design)
     pairs = design[:, :, None].swapaxes(-1, -2) @ design[:, None]  # (R, K, K, d, d)
@@ -396,9 +396,9 @@ def few_features(spec: ContextualSpec, mu: float, times: float = 1.0) -> bool:
 
 
 def in_force(ends: Ints, delay: int, count: int) -> Ints:
-    """Return the number of releases before `count` rounds spread over each of m batches.
+    """Return the number of releases before each of `count` rounds spread over a batch, (m, count).
 
-    The batches end with the rounds `ends`, whose rewards arrive `delay` rounds late.
+    The m batches end with the rounds `ends`; rewards arrive `delay` rounds late.
 
     >>> in_force(np.array([2, 6]), 1, 4)
     array([[0, 0, 0, 0],

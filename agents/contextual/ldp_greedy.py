@@ -25,7 +25,7 @@ class LDPGreedy(Devices):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
+    """"certified" is the least noise that meets the claim, "paper" the paper's noise"""
     warm_up: Count0 | None = None
     """rounds s_0 for which each arm is first played if arms have their own parameters; if None,
     T / (10 K), as the paper gives only the order"""

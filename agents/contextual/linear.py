@@ -378,7 +378,7 @@ class ShariffSheffetUCB(SummedUCB):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
+    """"certified" is the least noise that meets the claim, "paper" the paper's noise"""
     noise: Literal["gaussian", "wishart"] = "gaussian"
     """distribution of the noise in sums, Gaussian or Wishart"""
     arms: Layout | None = None

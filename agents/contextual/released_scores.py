@@ -108,7 +108,7 @@ class ReleasedScores:
         return precision + self._prior.precision, gradient + self._prior.gradient(at.theta)
 
     def _quadratic(self, at: "_Point") -> tuple[Floats, Floats]:
-        """Return what `_posterior` does, for the objective without the other study's prior."""
+        """Return precision and minus half the gradient, without the prior from another study."""
         R, m, _, D = self._phi.shape
         weighted = self._v * (self._lengths * at.q * (1 - at.q))[..., None]
         slopes = (weighted.swapaxes(2, 3) @ self._phi).reshape(R, m, D * D)

@@ -43,7 +43,7 @@ class Ridge:
         return self.means(context), self.variances(context)
 
     def products(self, context: Floats) -> Floats:
-        """Return V^-1 x of every arm, V its regularised Gram matrix, (R, K, d)."""
+        """Return V^-1 x of every arm, (R, K, d), with V the arm's regularised Gram matrix."""
         if self._shared:
             return context @ self.inverse[:, 0]
         R, K, d, _ = self.inverse.shape  # one tall product per replica is faster than K small ones

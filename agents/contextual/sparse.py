@@ -99,7 +99,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is the least noise that meets the claim, "paper" the noise as printed"""
+    """"certified" is the least noise that meets the claim, "paper" the paper's noise"""
     sparsity: Count = 5
     """number s of nonzero coordinates of each arm's estimate, at most d"""
     iterations: Annotated[int, lambda name, value: whole(name, value, 1, 10_000)] | None = None
