@@ -178,7 +178,7 @@ class DPIMED(SummedBatches):
     because d treats the noises of all releases of an arm as a single one.
 
     Differs from the paper:
-        Items 1 and 2 of `dp-klucb`.
+        It was written from a summary, and the length of the first batch is ours, as for `dp-klucb`.
     """
 
     growth: Growth = 2.0
@@ -192,7 +192,7 @@ class DPIMED(SummedBatches):
 
 
 class RaceIMED(SummedBatches):
-    """Play the arm with the least evidence against it, at a level for the whole horizon.
+    """Play the arm with the least evidence against it, at a confidence level for the whole horizon.
 
     This project's own, after DP-IMED (`dp-imed`), with the same mean regret and a lighter tail. Arm
     a has n_a rounds, and a noisy sum s_a of e_a releases::
@@ -207,7 +207,7 @@ class RaceIMED(SummedBatches):
         anytime: I_b = log n_b and no switch to b in 2;  G = log(2 n_b / n_a) / E_a in 3
 
     1. Evidence uses the law of the sum of an arm's e_a noises; `dp-imed` counts them as one.
-    2. An arm is given up at level 1 / T from the start, not at 1 / n_b.
+    2. An arm is given up at failure level 1 / T from the start, not at 1 / n_b.
     3. A batch is as long as the missing evidence requires, so releases are few.
 
     Guarantee:
@@ -215,8 +215,8 @@ class RaceIMED(SummedBatches):
         one batch, whose arm and length are functions of T, of counts and of earlier releases
         (`CountedSums`).
 
-    **Regret** bounds are proved in part, see the page. Runs with linear regret are 5 to 20 times
-    rarer than with `dp-imed`, but possible.
+    **Regret** bounds are proved in part, see the page of `race-imed`. Runs with linear regret are 5
+    to 20 times rarer than with `dp-imed`, but possible.
 
     >>> from dpbandit import certify
     >>> round(certify(RaceIMED(epsilon=0.5), "Arms", horizon=1000).epsilon, 9)

@@ -26,7 +26,7 @@ class AllocationTS(ReleasedArms):
     This project's own. An arm's releases are added up, each with one noise, and with batches of
     geometric size there are O(log T) of them::
 
-        n_a released rounds of arm a, s_a their noisy sum, e_a number of releases, all 0 at first
+        n_a released, pending_a later rounds of arm a, s_a noisy sum, e_a releases, all 0 at first
         L = ceil(first K / epsilon), in these rounds all arms in turn, each time in random order
         after every batch, t rounds so far:
           1. for each arm a with pending_a >= max(1 / epsilon, growth n_a) and > 0:
@@ -66,7 +66,7 @@ class AllocationTS(ReleasedArms):
     delta: Delta = 0.0
     """target, in [0, 1); noise is Gaussian where delta makes it smaller than Laplace noise"""
     growth: Positive = 0.15
-    """batch length / all rounds so far; at least this growth of an arm's rounds for a release"""
+    """batch length divided by all rounds so far; least growth of an arm's rounds for a release"""
     first: Positive = 8.0
     """epsilon times an arm's rounds in the first batch; later batches have at least as many"""
     masks = ("public", "user")
@@ -166,7 +166,7 @@ class KLUCBSums(OneArmBatches):
         its count, and its length and arm are functions of earlier releases (`CountedSums`).
 
     **Regret** with the proved widths is O(sum_a log T / D_a + K log T / epsilon), D_a the gaps, the
-    order of the lower bound for pure DP; see the page. The default widths cover the noise with a
+    order of the lower bound for pure DP. The default widths cover the noise with a
     probability below 1 - 1 / t^2; in practice regret is half as large.
 
     >>> from dpbandit import certify

@@ -276,7 +276,7 @@ class MNLBandit(Assortments):
     """
 
     confidence: Positive = 48.0
-    """constant of the confidence bounds, by default as printed; 1 learns much faster"""
+    """constant C of the confidence bounds, by default the paper's; 1 learns much faster"""
     epsilon: InitVar[float] = inf
     """always inf; other values are refused, because epochs are not private"""
 

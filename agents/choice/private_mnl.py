@@ -15,7 +15,7 @@ from dpbandit.privacy.sales import ChoiceScores, Purchases
 _LEAST_EIGENVALUE = 0.3
 """Floor on eigenvalues of the information matrix, in units of the noise's spectral norm."""
 _RELEASE_FADE = 0.8
-"""Factor of earlier releases' weights at each new one, as their parameters were older."""
+"""Factor of earlier releases' weights at each new release, as they used older parameters."""
 _FIRST_SCORES, _FIRST_PRICED, _FIRST_COUNTS = 5.0, 8.0, 10.0
 """Rounds of the first batch, in units of 2 sqrt(D) / mu for D parameters (or D items for counts).
 Prices need more rounds: an estimate without a slope in the price leads to useless prices."""

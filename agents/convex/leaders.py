@@ -222,7 +222,7 @@ class PrivateLeader(GradientLeader, PrivateGradients):
     """Base class of agents that play the leader of noisy gradient sums."""
 
     def spread(self, loss: Loss, horizon: int) -> float:
-        """Return sqrt E|noise|^2 of the last sum that reaches a point (all gradients but one)."""
+        """Return sqrt E|noise|^2 of the sum of all gradients but the last, the last sum used."""
         noise = Noise(law=self.noise, epsilon=self.epsilon, delta=self.delta or 0.0)
         return noise.spread(gradients(loss), horizon - 1)
 
@@ -404,7 +404,7 @@ class PFTAL(PrivateLeader):
         )
 
     def _hybrid(self, statistic: ClippedVectors) -> PrefixSum:
-        """Return prefix sums for any horizon; the hybrid tree's noise grows with its levels."""
+        """Return prefix sums for any horizon; the hybrid tree's noise grows with its depth."""
         k, sensitivity = statistic.dim, statistic.sensitivity
         law: Gaussian | Laplace | KNorm
         norm: Literal[1, 2] = 1
@@ -528,7 +528,7 @@ class DPFTRL(PrivateLeader):
     noise: Law = "gaussian"
     """distribution of the noise"""
     tuning: Literal["certified", "paper", "general"] | Positive | None = None
-    """regulariser's weight, or its rule; if None, "certified" if losses allow it, or "general" """
+    """weight of the regulariser, or rule for it; if None, "certified" if possible, or "general" """
 
     def check(self) -> None:
         super().check()

@@ -95,7 +95,7 @@ class BatchPlan:
 
     @property
     def gap(self) -> float:
-        """Gap at which Frank-Wolfe stops; it is `tolerance` x half the squared `distance`."""
+        """Frank-Wolfe gap at which a projection ends, `tolerance` x half the squared distance."""
         return self.tolerance * self.distance**2 / 2
 
     def regret_bound(self, *, adaptive: bool = False) -> float:
@@ -232,7 +232,7 @@ class ProjectionFree(Agent[ConvexSpec]):
         self.ledger = self.run.noise.ledger(self.covered)
 
     def begin_run(self, plan: BatchPlan, streams: Streams) -> None:
-        """Start a plan at its first round, at the centre, with new sums and directions."""
+        """Start the rounds of a `BatchPlan` at the centre, with new sums and directions."""
         self.run, self.round = plan, 0
         self.sums = plan.noise.sums(plan.estimates, streams, leaves=plan.leaves, batch=plan.batch)
         self.directions = plan.exploration.directions(streams)
@@ -240,7 +240,7 @@ class ProjectionFree(Agent[ConvexSpec]):
         self.latest: Floats | None = None  # shat_{R-1}
 
     def begin_epoch(self) -> None:
-        """Start the plan of the next epoch, on its own random streams."""
+        """Start the next epoch, with parameters and random streams of its own."""
         self.length = self.first_epoch << self.epoch
         self.begin_run(self.plan(self.spec, self.length), self.streams.child(f"epoch {self.epoch}"))
         self.epoch += 1
@@ -277,7 +277,7 @@ class ProjectionFree(Agent[ConvexSpec]):
         self.y, self.oracle_calls = found.point, self.oracle_calls + found.calls
 
     def check_covered(self, covered: Parallel) -> None:
-        """Raise `InputError` if the epoch that begins costs more than the ledger promised."""
+        """Raise `InputError` if the epoch that begins costs more than the ledger states."""
         spend = self.sums.spend
         if not self.run.noise.private or spend in covered.parts:
             return

@@ -72,8 +72,8 @@ class ValueLeader(Points):
     """Base class of leaders with values as feedback, with exploration of radius r / 2 at most::
 
         beta         radius of exploration, in k dimensions
-        oblivious    k T^(-1/3), as printed, or r / 2
-        adaptive     k T^(-1/4), as printed, or r / 2
+        oblivious    k T^(-1/3), as in the paper, or r / 2
+        adaptive     k T^(-1/4), as in the paper, or r / 2
         tuned        the minimiser of `ValuePlan.regret_bound` with noise; r / 2, which has the
                      least noise, if that bound exceeds T L D, the bound for any play
         noiseless    the minimiser of that bound without noise, or r / 2
@@ -82,13 +82,13 @@ class ValueLeader(Points):
     `|value|`, or its root mean square with local noise. R and r are the outer and inner radius of
     the domain, L the Lipschitz constant and D the diameter. The radius "noiseless" is (k^2 M^2 ln T
     / (H L T q))^(1/3) with q = 2 + R/r, and sqrt(k M R sqrt(ln T / T) / (L q)) for losses without
-    curvature. The printed radii depend on the unit of length of the domain.
+    curvature. The paper's radii depend on the unit of length of the domain.
     """
 
     beta: Literal["oblivious", "adaptive", "tuned", "noiseless"] | Positive = "tuned"
     """rule for the radius of exploration, or a number below 0.999 x the domain's inner radius"""
     curvature: Positive | None = None
-    """curvature of surrogates; if None, the loss's curvature, or the regulariser's weight above"""
+    """curvature of surrogates; if None, the loss's curvature, or the class's regulariser H"""
     offset: Offset | None = None
     """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     feedback = "value"

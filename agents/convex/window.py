@@ -346,12 +346,13 @@ class WDPCOCOL(Expiring):
     Differs from the paper:
         1. Line 7 prints sum(x) + C0 x_1 - v_t as the gradient: its sign is wrong, and H (t + C0)
            x_t is missing.
-        2. Radius and alpha are certified, see above, by our proof. parameters="paper" has rho = c
-           sqrt N, alpha = 1 / (5 rho^2), C0 = (25 rho^2)^2 and, with C1 = 26 rho^2 (L + H D) (1 +
-           C_W), r_t^2 = (2 C1 / (H (t + C0)))^2 + (2 (L + H D) / (H (t + C0)))^2, where the second
-           square is missing in print: C0 = 62,500 on a simplex of 10, where points hardly move for
-           as many rounds; calibration="paper" implies it.
-        3. Noise differs as in `WDPCOCOP`.
+        2. Radius and alpha are certified, see above, by our proof. parameters="paper", implied by
+           calibration="paper", has rho = c sqrt N, c the polytope's constant `geometry`, alpha =
+           1 / (5 rho^2), C0 = (25 rho^2)^2 and, with C_W for noise and C1 = 26 rho^2 (L + H D) (1 +
+           C_W), r_t^2 = (2 C1 / (H (t + C0)))^2 + (2 (L + H D) / (H (t + C0)))^2, where the paper
+           omits the second square: C0 = 62,500 on a simplex of 10, where points hardly move for as
+           many rounds.
+        3. Noise has the sensitivity 2 L of a gradient, not L + H D, as in `WDPCOCOP`.
         4. There is no local oracle for the paper's spectrahedra.
         5. step="line-search" minimises J_t between x_t and p: the proof allows it, but the points
            follow the noise.

@@ -373,7 +373,7 @@ class DartboardPlan:
 
     @property
     def probability(self) -> float:
-        """Probability of a redraw that does not depend on losses."""
+        """Probability p of a redraw in a round, whatever its losses are."""
         return redraw_probability(self.rate, self.bit_epsilon)
 
     @property

@@ -34,7 +34,7 @@ def ucb1(mean: Floats, looks: Floats, t: int) -> Floats:
 
 
 def kl_ucb(mean: Floats, looks: Floats, t: int) -> Floats:
-    """Return the kl-UCB index, the largest q with looks x kl(mean, q) <= ln t + 3 ln ln t."""
+    """Return the kl-UCB index, the largest q with n kl(mean, q) <= ln t + 3 ln ln t, n looks."""
     low = mean = mean.clip(0, 1)
     room = _room(looks, t)
     high = np.ones_like(mean)
@@ -67,8 +67,8 @@ def _room(looks: Floats, t: int) -> Floats:
 def posterior(looks: Floats, clicks: Floats, noise: float) -> Floats:
     """Return every item's posterior mean click rate plus half a standard deviation, (R, N).
 
-    The prior is normal, with all items' clicks divided by looks as mean and standard deviation 0.1;
-    `noise` is the standard deviation of the noise in a count.
+    The prior is normal with standard deviation 0.1; its mean is the clicks of all items divided by
+    their `looks`, users who saw them. `noise` is the standard deviation of the noise in a count.
     """
     n = np.maximum(looks, 1.0)
     share = clicks.sum(axis=1, keepdims=True) / np.maximum(looks.sum(axis=1, keepdims=True), 1.0)
@@ -89,7 +89,7 @@ class ItemCounts(Lists):
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of a count's noise; items are new below 1 + `noise_sd` looks."""
+        """Standard deviation of a count's noise; items with fewer than 1 + this looks are new."""
         return 0.0
 
     def start(self) -> None:

@@ -171,7 +171,7 @@ class ListFADE(Lists):
     shift: Positive = 1.0
     """floor on eigenvalues for residuals, else ridge, in units of the noise's spectral norm"""
     step: Positive = 0.25
-    """assumed distance of the parameter from the parameter behind the predictions; for residuals"""
+    """assumed distance of the parameter from the estimate behind the predictions; for residuals"""
     fade: Chance = 0.85
     """factor of a batch's weight from one release to the next, in [0, 1]"""
     growth: Growth = 0.1
@@ -306,7 +306,7 @@ class ListFADE(Lists):
         self.sampling_variance = left**2 * self.sampling_variance + weight**2 * sampling_variance
 
     def fit(self, F: Floats) -> Floats:
-        """Return the parameter theta of step 4 of the class, (R, d)."""
+        """Return the estimate theta, (R, d), by the regression in step 4 of the class."""
         noise = sqrt(self.noise) / self.gram_weight * F
         s = self.shift * sqrt(2 * self.statistic.dim) * noise
         eigenvalues, Q = np.linalg.eigh(self.gram)
@@ -354,7 +354,7 @@ class ListExperts(Lists):
     )
     """number P of policies, whose public directions are drawn uniformly; if None, 16"""
     rankers: Sequence[Sequence[float]] | None = None
-    """directions of the policies, one row per policy with a context's features; if None, random"""
+    """directions of policies, a row of d numbers each for d user features; if None, random"""
     width: Least0 = 1.0
     """half the length of a confidence interval, in standard errors"""
     growth: Growth = 1.0

@@ -26,11 +26,11 @@ _COST_TOLERANCE = 1e-8  # relative error of the privacy cost at which the search
 class PerPerson(Around[ReturningSpec]):
     """Wraps an agent for single rounds, with a budget that covers all rounds of a person.
 
-    A person has at most k visits, at least b slots apart. `agent` learns from a visit if it learned
-    from fewer than n = min(k, `told`) visits of her before, and from none within the last b slots.
-    Otherwise, and in empty slots, it gets a public null round: the first arm (or items), with NaN
-    as context and feedback, which add nothing to sums. So its clock never stops, and the number of
-    a person's rounds is stored under her own number and reaches no other person.
+    Time is cut into slots of one visit or none; a person has at most k visits, at least b slots
+    apart. `agent` learns from a visit if it learned from fewer than n = min(k, `told`) visits of
+    hers before, and from none in the last b slots. Otherwise, and in empty slots, it gets a public
+    null round: the first arm (or items), with NaN as context and feedback, which add nothing to
+    sums. So its rounds go on, and the count of a person's rounds is stored for her alone.
 
     Guarantee:
         (epsilon, delta)-joint DP for a PERSON, as `agent` claims it for a round. Replacing her

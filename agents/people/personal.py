@@ -141,7 +141,7 @@ class MixedEffects(Personal):
     noise: Positive = 0.5
     """assumed standard deviation of rewards, > 0"""
     first_batch: Count = 100
-    """slots of uniform play at the start"""
+    """number of rounds of uniform play at the start"""
     growth: Growth = 0.1
     """each batch is 1 + growth times as long as the batch before it"""
 

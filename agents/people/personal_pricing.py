@@ -182,7 +182,7 @@ class PersonalPricing(Agent[ReturningSpec]):
             self.learn(release)
 
     def remembered(self, person: Ints) -> Floats:
-        """Return the persons' `beliefs` (R, M + 2), recomputed from visits if points moved."""
+        """Return `beliefs` (R, M + 2), log weights of M points, visits and batch, up to date."""
         belief = self.beliefs.of(person)
         moved = (belief[:, -1] != self.batch) & (person >= 0)
         belief[moved, -1] = self.batch
