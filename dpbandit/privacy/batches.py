@@ -1,4 +1,4 @@
-"""Noisy sums over batches and over cells, noisy single values, and running sums that restart.
+"""Noisy sums of batches or cells (such as arms), noisy values, and running sums that restart.
 
 **Gradient estimates from one value a round.**
 Flaxman, Kalai and McMahan, "Online convex optimization in the bandit setting: gradient descent
@@ -116,7 +116,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 class CountedSums(Mechanism):
-    """Sums of K cells; at the caller's request a cell is released with fresh noise and set to 0::
+    """Sums of K cells, such as arms; on request a cell is released with fresh noise and set to 0::
 
         call(value (R,), cell (R,), at_release (R, K) bool) -> (R, K), 0 where nothing is released
 

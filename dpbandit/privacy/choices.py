@@ -357,8 +357,8 @@ class RemainingTopK(OneShotTopK):
 
     Guarantee:
         As for `OneShotTopK`, k exponential mechanisms on the candidates left each time, of bounded
-        range epsilon each. Picking the only candidate left costs nothing, but is charged; a
-        candidate is taken once, so there are at most `most` picks in all. More picks raise
+        range epsilon each. Selecting the only candidate left costs nothing, but is charged; a
+        candidate is taken once, so at most `most` are selected in all. Any more raise
         `BudgetExceededError`, whatever `taken` says.
 
     Args:

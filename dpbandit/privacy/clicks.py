@@ -109,7 +109,7 @@ class ListStatistic(ABC):
         return round
 
     def plain(self, theta: Floats) -> Floats:
-        """Return the parameter (R, d) that predicts the same from `features` with `common` = 1."""
+        """Return theta (R, d) rescaled to predict the same from `features` with `common` = 1."""
         return theta
 
     def unpack(self, release: Floats) -> tuple[Floats, Floats]:

@@ -203,7 +203,7 @@ def growing_batches(
 
 
 def released_ends(ends: Sequence[int], horizon: int) -> tuple[int, ...]:
-    """Return the ends before the last round, whose releases can influence an action."""
+    """Return the batch ends before the last round; later releases influence no action."""
     whole("horizon", horizon, 1)
     for end in ends:
         whole("end of a batch", end, 1)
@@ -213,7 +213,7 @@ def released_ends(ends: Sequence[int], horizon: int) -> tuple[int, ...]:
 
 
 def column_norm(releases: int, fade: float) -> float:
-    """Return sqrt(1 + fade^2 + ...), the norm of a unit change of batch 1 in all releases."""
+    """Return sqrt(1 + fade^2 + ...), the l_2 change of all releases by a unit change of batch 1."""
     whole("releases", releases, 0)
     inside("fade", fade, 0, 1, ends=True)
     if fade in (0, 1):

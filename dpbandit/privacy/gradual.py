@@ -101,9 +101,9 @@ class _Windows:
     """Windows of leaves x..e, e = x + releases - 1, for dynamic programs on dyadic intervals.
 
     `least` goes from the leaves to the root. The cost of an interval is a function of c, the sum of
-    movements of the intervals above it. For a leaf it is the cost of a movement of 0 - c before x
-    and of 1 - c in x..e; costs of two siblings are added, and `through` minimises over the movement
-    of the interval's own noise.
+    changes of the noises of the intervals above it. For a leaf it is the cost of a change of 0 - c
+    before x and of 1 - c in x..e; costs of two siblings are added, and `through` minimises over the
+    change of the interval's own noise.
     """
 
     def __init__(self, leaves: int, releases: int) -> None:
@@ -134,15 +134,15 @@ class _Windows:
 
 
 def _in_l1(w: float, cost: Floats) -> Floats:
-    """Return an interval's l_1 costs if noises above move by c = 0 or 1, its own at w per unit.
+    """Return an interval's l_1 costs if noises above it move by 0 or 1; w prices its own noise.
 
-    Other c need not be tried: interval matrices are totally unimodular, so whole numbers are best.
+    No other need be tried: interval matrices are totally unimodular, so whole numbers are best.
     """
     return np.minimum(cost, cost[::-1] + w)
 
 
 def _in_l2(variance: float, cost: Floats) -> Floats:
-    """Return an interval's l_2 cost coefficients from its noise variance and those below it."""
+    """Return an interval's l_2 cost coefficients, from `cost`, those of the intervals in it."""
     a, b, r = cost  # the minimum over s of s^2 / variance + a (c + s)^2 - 2 b (c + s) + r
     share = 1 / (1 + a * variance)
     return np.array([a * share, b * share, r - b**2 * variance * share])
@@ -150,7 +150,7 @@ def _in_l2(variance: float, cost: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def _covered(one: Gradual, leaves: int, releases: int) -> float:
-    """Return the l_1 cost of hiding one leaf's change in `releases` releases, at the worst leaf."""
+    """Return the least l_1 change of noises that hides the worst leaf's change in `releases`."""
     if min(leaves, releases) < 1:
         return 0.0
     leaf = np.array([0.0, 1.0]), np.array([1.0, 0.0])
@@ -162,7 +162,7 @@ def _covered(one: Gradual, leaves: int, releases: int) -> float:
 
 @lru_cache(maxsize=256)
 def _hidden(one: Gradual, leaves: int, releases: int) -> float:
-    """Return the l_2 cost of hiding one leaf's change in `releases` releases, at the worst leaf."""
+    """Return the least l_2 change of noises that hides the worst leaf's change in `releases`."""
     if min(leaves, releases) < 1:
         return 0.0
     leaf = np.array([1.0, 0.0, 0.0]), np.ones(3)

@@ -94,7 +94,7 @@ class Ledger:
         return self.notion.brief
 
     def on(self, problem: Facts) -> "Ledger":
-        """Return the ledger of the agent on a problem, see `Notion.on`."""
+        """Return this ledger with its notion adapted to a problem, see `Notion.on`."""
         notion = self.notion.on(problem)
         world = () if notion.covers or not self.notion.covers else (_WORLD_SPEND,)
         return replace(self, spends=(*self.spends, *world), notion=notion)
@@ -289,7 +289,7 @@ def no_data() -> Ledger:
 
 
 def no_privacy(what: str) -> Ledger:
-    """Return the ledger of an agent without privacy, epsilon infinity, with the note `what`."""
+    """Return the ledger of an agent without privacy, epsilon infinity; `what` is its note."""
     return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)
 
 
@@ -406,9 +406,9 @@ def most(
 
 
 _PRECISION = 1 - 1e-6
-"""Precision of `least_noise` as a ratio, of the noise or of its epsilon"""
+"""Relative precision of `least_noise`, as a ratio below 1: of the noise, or of its epsilon"""
 _MAX_NOISE = 1e12
-"""Largest noise that is tried, and largest 1 / noise"""
+"""Largest noise that `least_noise` tries; the smallest is 1 divided by it"""
 
 
 def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float) -> float:

@@ -72,7 +72,7 @@ class PrivacyLoss:
 
 
 def affordable(step: float, reach: float) -> float:
-    """Return `step`, doubled until `CELLS` cells of that width cover `reach`."""
+    """Return grid `step`, doubled until `CELLS` cells of that width cover losses up to `reach`."""
     positive("step", step)
     while reach / step > CELLS:
         step *= 2
@@ -271,7 +271,7 @@ class Composition:
         return float(2.0 ** (high / _RUNGS_PER_OCTAVE))
 
     def _sum_by_part(self, values: Floats) -> Floats:
-        """Return the sum of `values` over the cells of each part."""
+        """Return the sum of `values` over grid cells, for each part (composed privacy loss)."""
         return np.add.reduceat(values, self._starts)
 
     def _to_cells(self, values: Floats) -> Floats:

@@ -109,7 +109,7 @@ class PreciseTrace:
 
 
 def squared_sensitivity(weight: float) -> float:
-    """Return the squared sensitivity of Gram matrices and `weight` x moments, no moment clip."""
+    """Return the squared sensitivity of Gram matrices and `weight` x moments without clip."""
     U = weight**2
     return (2 + U) ** 2 / 2 if U <= 2 else 4 * U
 

@@ -85,7 +85,7 @@ class Trust:
     honest: float = 1.0
     """fraction that has to add noise, in (0, 1]; below 1 only where devices share the noise"""
     of: Literal["devices", "slots", "people"] = "devices"
-    """population of which `honest` is a fraction; where people return it is the slots (empty ones
+    """population of which `honest` is a fraction; where people return, time slots (empty ones
     included) or the people (whose devices send in every batch)"""
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """Private hard thresholding: noisy selection and release of a vector's s largest coordinates::
 
-    peeling          picks                                           values
+    peeling          selection                                       values
     LaplacePeeling   s times the largest of |v| + fresh Laplace      v + Laplace
                      noise among those that are left
     GumbelPeeling    the s largest of |v| + Gumbel noise, at once    v + Gaussian
@@ -9,7 +9,7 @@ Scales are multiples of the change of v by one user: one coordinate by at most `
 coordinates together by at most `move_2` (l_2). A scale of 0 is plain hard thresholding, by the same
 code, ties to the lowest index.
 
-**Several rows**, s picks from each, cost no more than one row if a user who moves two of them moves
+**Several rows**, s picks from each, cost no more than one row if a user who moves two rows moves
 each by at most half of `move` and of `move_2`. Given all earlier picks, the j-th picks of both rows
 are independent, and each costs half of the epsilon or bounded range of one pick, so that both cost
 one pick. Gaussian values move by sqrt(2) / 2 of `move_2`; two Laplace values moved by half of
@@ -49,8 +49,8 @@ from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend
 
 Peel: TypeAlias = Callable[[Floats, float, float], Floats]
-"""Function from P rows v (R, P, D) and the largest changes by a user, of a coordinate and in l_2 of
-all that are picked, to an array (R, P, D) of the noisy picked coordinates, 0 elsewhere"""
+"""Function of P rows v (R, P, D), a user's largest change of a coordinate and largest l_2 change
+of all selected, which returns the noisy selected coordinates (R, P, D), 0 elsewhere"""
 
 
 class Peeling(Protocol):
@@ -124,9 +124,9 @@ class GumbelPeeling:
 
     @classmethod
     def split(cls, noise: float, share: float, picks: int, repeats: int) -> "GumbelPeeling":
-        """Return the peeling of zCDP cost 1 / (2 noise^2) in all, with a `share` of it for picks.
+        """Return the peeling of zCDP cost 1 / (2 noise^2) in all, a `share` of it for selection.
 
-        The picks cost picks x repeats x (2 / pick)^2 / 8, the values repeats / (2 value^2).
+        Selection costs picks x repeats x (2 / pick)^2 / 8, the values repeats / (2 value^2).
         """
         return cls(noise * sqrt(picks * repeats / share), noise * sqrt(repeats / (1 - share)))
 
@@ -252,7 +252,7 @@ class SparseRows:
         return np.matmul(mine * residual[:, None, :], x)
 
     def moves(self, picks: int) -> tuple[float, float]:
-        """Return a user's largest changes of a gradient, of one coordinate and in l_2 of `picks`.
+        """Return a user's largest change of a gradient, in one coordinate, and in l_2 of `picks`.
 
         A term is a row times a residual of at most residual_clip, and two terms may be opposite.
         """

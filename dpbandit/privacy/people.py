@@ -1,7 +1,7 @@
 """Sensitivities for a person with at most k visits, at least b time slots apart.
 
-A mechanism releases C x + noise; a visit in slot t adds a vector of length 1, of any direction, to
-x_t. S(k, b) is the largest change of C x by all visits of a person, over all their slots and
+A mechanism releases C x + noise; a visit in time slot t adds a vector of length 1 and any direction
+to x_t. S(k, b) is the largest change of C x by all visits of a person, over all their slots and
 directions. Noise is scaled to S(k, b) in place of S(1), the norm of the largest column.
 With the columns c_t of C and G_st = <c_s, c_t>::
 
@@ -112,7 +112,7 @@ def fading_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> 
 
 
 def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: int) -> Floats:
-    """Return the largest sums (n,) over `cap` slots, any two `separation` apart.
+    """Return the largest sums (n,) over `cap` time slots, any two `separation` slots apart.
 
     `values` (n, m) has the value of a slot in each of m batches. A visit may be moved down to the
     first slot of its batch, or to `separation` slots after the visit before, so that only a batch's

@@ -36,7 +36,7 @@ class PersonSum(FadingSum):
                              goes on, so that a release is over all people so far
         counted = "first"    a person's first visit ever, and no other
         counted = "batch"    a person's first visit in each batch, in at most k batches
-        counted = "visits"   every visit, at most k of a person, any two b slots apart
+        counted = "visits"   every visit, at most k of a person, any two b time slots apart
 
     A visit that does not count, and an empty slot, contributes 0 in its slot: the clock never
     stops. The list of visits that counted is exact state of the mechanism and never released.

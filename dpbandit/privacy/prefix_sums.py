@@ -347,7 +347,7 @@ class Correlated(Factorisation):
         return self.of(normals, stddev=law.stddev, leaves=leaves)
 
     def grow(self, response: float) -> None:
-        """Update the variance for a release with one more weight, `response`, of a normal."""
+        """Update the variance for a release that adds one more normal, of weight `response`."""
         self.variance += response**2
         self.stddev = self.scale * sqrt(self.variance)
 

@@ -2,7 +2,7 @@
 
 A proof of privacy is about clipped data, which a mechanism enforces, and about facts on the rounds
 passed to `update`, which a mechanism cannot check: that a round exists, that an action is a coin.
-Mechanisms, statistics and an agent's memory outside mechanisms declare the facts they NEED;
+Mechanisms, statistics and an agent's state outside mechanisms declare the facts they NEED;
 problems PROVIDE facts; an agent that wraps another one declares the facts it HANDS ON. A fact that
 is needed and not provided raises an error when the agent is made.
 
@@ -25,9 +25,9 @@ class Fact(StrEnum):
     PRESENCE = "whether anybody came"
     """no round is an empty slot, or the slots of all users are public"""
     AS_CHOSEN = "that what was played is what the agent chose"
-    """the action is the agent's, or one by public coins and releases, without a user's veto"""
+    """the action is the agent's or a function of public coins and releases; no user vetoes it"""
     CELL = "which action was played"
-    """the action is a function of coins and releases, played `AS_CHOSEN` by a `blind` agent"""
+    """the action is a function of coins and releases (agent is `blind`), and played `AS_CHOSEN`"""
     CONTEXT = "what contexts are"
     """neighbouring streams agree in contexts, or all contexts are one constant"""
     ONCE = "that a user has one round"
@@ -37,7 +37,7 @@ class Fact(StrEnum):
     LOSS = "which family losses are of"
     """losses are in a public family, and data are moved into its set, so that slopes are bounded"""
     WORLD = "that nobody's answers depend on others' actions"
-    """answers of a user depend on her own action alone; without this fact notions cover nothing"""
+    """answers of a user depend on her own action alone; else a notion of privacy covers nothing"""
 
 
 class Hearing(StrEnum):

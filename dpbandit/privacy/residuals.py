@@ -103,7 +103,7 @@ class Reference(NamedTuple):
     threshold: Any
     """threshold above which a residual is large, (...)"""
     level: Any = None
-    """level of rewards, above the middle of their range, (...)"""
+    """level of rewards minus the middle of their range, (...)"""
     width: Any = None
     """residual at which the score of a direction is clipped, (...)"""
     reach: Any = None

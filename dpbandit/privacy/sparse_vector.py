@@ -220,7 +220,7 @@ def _checked_values(values: AnyArray, replicas: int) -> Floats:
 
 
 def bit_epsilon(rate: float, probability: float) -> float:
-    """Return max(h, log(1 + (1 - p) (1 - e^-h) / p)), a bit's epsilon at rate h, probability p.
+    """Return the epsilon of `RedrawBit`, max(h, log(1 + (1 - p) (1 - e^-h) / p)), with its h and p.
 
     >>> round(bit_epsilon(0.1, 0.1), 4)
     0.6187

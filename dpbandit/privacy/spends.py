@@ -68,16 +68,16 @@ class Slots(Protocol):
 
     def person_norm(self, cap: int, separation: int) -> float:
         """Return a bound on the l_2 change of releases by `cap` rounds of one person, any two
-        `separation` apart, per unit of a round."""
+        `separation` apart, per unit of change of a round."""
         ...
 
     def early_norm(self, age: int) -> float:
         """Return a bound on the change by one round of the releases up to `age` rounds after it,
-        the largest over rounds, per unit of a round; in l_2 for Gaussian noise, else in l_1."""
+        the largest over rounds, per unit of its change; in l_2 for Gaussian noise, else in l_1."""
         ...
 
     def past_norm(self, rounds: int) -> float:
-        """Return a bound on the change by one round of the releases in rounds 1 to `rounds`."""
+        """Return a bound, as in `early_norm`, on one round's change of releases up to `rounds`."""
         ...
 
 
