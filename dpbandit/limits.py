@@ -90,13 +90,13 @@ _SINGLE_ROUNDS = 2000
 
 
 def information(users: Ints, directions: int, each: float, mu: float) -> Floats:
-    """Bound the trace of the Fisher information of a mu-GDP view by the module's part 1, (n,).
+    """Bound the trace of the Fisher information in a mu-GDP mechanism's output, (n,), by part 1.
 
     Args:
-        users: n numbers of records that the view depends on, (n,).
+        users: n numbers of records that the output depends on, (n,).
         directions: number of orthogonal directions over which information is summed.
         each: information of one record along a direction, equal in all directions.
-        mu: parameter of Gaussian DP; infinity is no privacy, 0 is a view without data.
+        mu: parameter of Gaussian DP; infinity is no privacy, 0 is an output without data.
     """
     exact = directions * each * users
     if mu**2 >= _MAX_MU_SQUARED or mu == inf:

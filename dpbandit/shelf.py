@@ -34,7 +34,7 @@ def homes(package: str) -> dict[str, str]:
 def from_shelf(package: str, name: str, use: str) -> Any:
     """Import an object that an optional module (a "shelf") adds to a package of the core.
 
-    Raises `InputError` if the module was deleted; `use` is the purpose in its message.
+    Raises `InputError` if the module was deleted; `use` names the purpose in the message.
     """
     if name not in (home := homes(package)):
         raise InputError(

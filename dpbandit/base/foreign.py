@@ -54,7 +54,7 @@ class AgentError(InputError):
 def agent_error(
     agent: str, method: str, round: int | None, error: BaseException
 ) -> AgentError | None:
-    """Return an exception raised by an agent's method as an `AgentError`; add 1 to `WATCH.calls`.
+    """Return an exception of an agent's method as an `AgentError`; count its call as ended.
 
     Returns None for exceptions that should propagate unchanged: `InputError`, `MemoryError`, and
     assertions in the code of dpbandit. Must be called in the function that called the agent.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _EQUAL_GAPS_TOLERANCE = 1e-12
-"""Standard error of differences, divided by their mean, below which all count as equal."""
+"""Standard error of differences, divided by their mean, below which they all count as equal."""
 
 
 class Paired(NamedTuple):
@@ -251,6 +251,6 @@ def _first_below(epsilons: Floats, means: Floats, regret: float) -> Floats:
 
 
 def resampled(R: int, resamples: int, seed: int) -> Floats:
-    """Draw the frequencies of R replicas in each bootstrap sample, (R, resamples)."""
+    """Draw the relative frequency of each of R replicas in bootstrap samples, (R, resamples)."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(R, np.full(R, 1 / R), size=resamples).T / R

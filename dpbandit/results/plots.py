@@ -528,7 +528,7 @@ def fronts_of(runs: Iterable[AgentRun]) -> tuple[list[Front], list[tuple[str, Fl
     """Split runs into a `Front` per agent that claims an epsilon, and other runs' (label, regret).
 
     Names that differ in epsilon alone, such as fade:epsilon=1 and fade:epsilon=3, form one line.
-    A line's label includes restrictions of its runs' privacy, such as "last 9".
+    A line's label includes limits of the agent's privacy, such as "last 9" for 9 rounds.
     """
     lines: dict[str, list[AgentRun]] = {}
     for run in runs:

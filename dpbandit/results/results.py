@@ -140,7 +140,7 @@ _CHOICES = {
     "epsilon": lambda run: run.certificate.claimed_epsilon,
     "delta": lambda run: run.certificate.claimed_delta,
 }
-"""Arguments of `Results.where` except the problem -> function that returns a run's value."""
+"""Argument of `Results.where`, other than the problem -> function that returns a run's value."""
 _SPENT_ROWS = 20
 """Number of rounds for which `Results.spent` has rows."""
 

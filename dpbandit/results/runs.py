@@ -203,7 +203,7 @@ def without_epsilon(name: str) -> str:
 
 
 def restricted(name: str, runs: Iterable[AgentRun]) -> str:
-    """Append to an agent's name, in brackets, what limits its privacy, such as "last 9"."""
+    """Append to an agent's name, in brackets, limits of its privacy, such as "last 9" (rounds)."""
     briefs = dict.fromkeys(run.certificate.ledger.brief for run in runs)
     words = "; ".join(filter(None, briefs))
     return f"{name} ({words})" if words else name

@@ -18,7 +18,7 @@ WORSE_THAN_FIXED, NEGLIGIBLE = 1.5, 0.2
 """Ratios of regret to that of the best fixed action and to that of random play; a run above both
 gets a warning."""
 MAX_SMALLER_RATIO = 0.9
-"""Ratio of two regrets up to which the first one counts as smaller."""
+"""Largest ratio of two regrets at which the first one counts as smaller than the second."""
 BASELINES = ("Uniform", "BestFixed", "Centre")  # names of agents that get no warning
 
 

@@ -198,14 +198,14 @@ AFFORDABLE = 1.5
 
 
 class UsersNeeded(NamedTuple):
-    """Numbers of users from which on a private agent meets two standards; None if it never does."""
+    """Numbers of users from which on a private agent's regret is low; None if it never is."""
 
     affordable: int | None
     """users from which on regret is at most 1.5 times that of the best agent without privacy"""
     beats_fixed: int | None
     """users from which on regret is below that of the best fixed action"""
     measured: int
-    """largest number of users that was measured"""
+    """largest number of users with which regret was measured"""
 
 
 @cache

@@ -23,7 +23,7 @@ _EXIT_CODES = re.compile(r"\{(.*)\}")
 """Pattern of the exit codes in loky's message about a worker that ended."""
 
 PATIENT = TimeLimit(float("inf"), 600.0)
-"""Default limit of foreign agents, none for a run and ten minutes for a call of a method."""
+"""Default time limits of foreign agents, infinite for a run, ten minutes for a call of a method."""
 
 
 def limit_of(minutes: float | None) -> TimeLimit:
@@ -45,7 +45,7 @@ def is_of_others(config: AgentConfig) -> bool:
 
 
 def limit_for(config: AgentConfig, limit: TimeLimit | None) -> TimeLimit | None:
-    """Return an agent's time limit, none for dpbandit's own agents if `limit` is `PATIENT`."""
+    """Return `limit`, but None for dpbandit's own agents if it is the default `PATIENT`."""
     return limit if limit != PATIENT or is_of_others(config) else None
 
 

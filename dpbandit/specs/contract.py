@@ -168,8 +168,8 @@ def acted(agent: Any, context: Floats, mask: Bools | None) -> AnyArray:
 def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     """Return `config.make(spec, streams)`; raise `InputError` unless its agent may play.
 
-    An agent may play if it has the methods, respects the masks of the problem, and its ledger fits
-    its mechanisms. Other errors of `make` become an `AgentError` that reports them in a sentence.
+    An agent may play if it has an agent's methods and respects the problem's masks, and its ledger
+    fits its mechanisms. Other errors of `make` become an `AgentError` that says them in a sentence.
     """
     owner = type(config).__name__
     takes(f"make of {owner}", config.make, "spec", "streams")

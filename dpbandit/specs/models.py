@@ -58,7 +58,7 @@ class Link:
     def lipschitz(self, z: float, reward_low: float, reward_high: float) -> float:
         """Return the largest |mean(x . theta) - r| for |x . theta| <= z and rewards r in a range.
 
-        Times the bound on contexts, it is the constant L of Han, Liang, Liang, Wang, Yao and Zhang.
+        Times the bound on contexts, it is the constant L in the paper of `DPHDB` (Han et al. 2022).
         """
         low, high = float(self.mean(np.array(-z))), float(self.mean(np.array(z)))
         return max(high - reward_low, reward_high - low)

@@ -74,7 +74,7 @@ def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
 
 
 def uniform_arms(streams: Streams, n_actions: int) -> Callable[..., Ints]:
-    """Return a function that draws uniform arms (R,) in [0, K) at each call, or (n, R) on demand.
+    """Return a function that draws uniform arms in [0, K), (R,) or, if called with (n, R), (n, R).
 
     With `mask=` (..., K) it draws arms that the mask allows.
     """
