@@ -197,14 +197,14 @@ def _rounded(devices: int) -> int:
 _CELLS_PER_STDDEV = 1000
 """Approximate number of loss-grid cells per standard deviation of the privacy loss of one bit"""
 _STDDEVS = 20.0
-"""Standard deviations of a count about its mean; mass outside, below 1e-80, is infinite loss"""
+"""Half-width of a range of counts in standard deviations; mass outside, < 1e-80, is infinite loss"""
 _MAX_COUNTS = 400
 """Largest number of coin counts that are evaluated; counts between them are rounded down"""
 _MASS_MARGIN = 1 + 1e-11
 """Factor by which probability masses are raised to cover their rounding errors"""
 _MAX_COINS, _MIN_FLIP, _FLIP_PRECISION, _CACHED_TARGETS = 10**9, 1e-300, 1e-4, 1024
 _OMITTED_MASS = 1e-70
-"""Least delta that counts can certify, as counts beyond `_STDDEVS` are left out"""
+"""Least delta that can be certified, as counts beyond `_STDDEVS` are left out"""
 
 
 class _Pair(NamedTuple):

@@ -150,7 +150,7 @@ def _in_l2(variance: float, cost: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def _covered(one: Gradual, leaves: int, releases: int) -> float:
-    """Return the least l_1 change of noises that hides the worst leaf's change in `releases`."""
+    """Return the least l_1 change of noises that hides one leaf's change, for the worst leaf."""
     if min(leaves, releases) < 1:
         return 0.0
     leaf = np.array([0.0, 1.0]), np.array([1.0, 0.0])
@@ -162,7 +162,7 @@ def _covered(one: Gradual, leaves: int, releases: int) -> float:
 
 @lru_cache(maxsize=256)
 def _hidden(one: Gradual, leaves: int, releases: int) -> float:
-    """Return the least l_2 change of noises that hides the worst leaf's change in `releases`."""
+    """Return the least l_2 change of noises that hides one leaf's change, for the worst leaf."""
     if min(leaves, releases) < 1:
         return 0.0
     leaf = np.array([1.0, 0.0, 0.0]), np.ones(3)

@@ -35,7 +35,7 @@ from dpbandit.privacy.spends import (
 MOVEMENT_ROUNDING = 1e-13
 """Bound on the relative excess of a user's change of a sum over the sensitivity by rounding errors,
 for sums of 1,700 numbers in any order. Every epsilon and delta of a ledger covers it."""
-_EXCESS = 1 + MOVEMENT_ROUNDING  # factor on epsilon and mu
+_EXCESS = 1 + MOVEMENT_ROUNDING  # factor on epsilon and mu that covers rounding errors
 SMALLEST_DOUBLE = 5e-324
 """Smallest positive double, the delta of an event too rare for doubles"""
 _NAMED_PARTS, _TABLE_ROWS = 3, 20
@@ -252,7 +252,7 @@ class _BasicSum:
 
 
 _MIN_DELTA = 1e-300
-"""Least delta that is searched when ledgers are composed"""
+"""Least delta that is tried in basic composition of ledgers"""
 
 
 def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:
@@ -293,7 +293,7 @@ def no_privacy(what: str) -> Ledger:
     return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)
 
 
-_WORLD_SPEND = GaussianSpend(inf, "the world's answers")  # if answers reveal users' data
+_WORLD_SPEND = GaussianSpend(inf, "the world's answers")  # if they reveal users' data
 
 
 def ledger_of(

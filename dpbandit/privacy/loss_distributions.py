@@ -151,7 +151,7 @@ _LOG_DELTA_PRECISION, _MAX_NEWTON_STEPS = 1e-7, 60
 _CHERNOFF_WIDTHS = 2.0 ** np.arange(1, -7, -1)
 """Exponents tried in Chernoff's bound, divided by the best exponent for a normal law"""
 _CACHED_CELLS = 2 * WINDOW
-"""Largest total number of cells of the cached convolutions"""
+"""Largest total number of grid cells of the cached convolutions"""
 
 
 class _Moments(NamedTuple):

@@ -375,7 +375,7 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "window": lambda ours, theirs: ours is None or (theirs is not None and theirs <= ours),
     "conditions": lambda ours, theirs: {*ours} <= {*theirs},
 }
-"""Order of each field: function that is true if its first value implies the second"""
+"""Order of each field of a notion: function that is true if its first value implies the second"""
 
 
 def _implies(name: str, ours: Any, theirs: Any) -> bool:

@@ -177,7 +177,7 @@ class PersonSum(FadingSum):
         return np.asarray(self._place + np.where(here, person, self._people))
 
     def _counts(self, place: Ints) -> Bools:
-        """Return the mask (R,) of visits that count."""
+        """Return the mask (R,) of visits that enter the sum."""
         fresh = self._clock - self._last[place] >= self._gap
         return np.asarray(fresh & (self._times[place] < self.most))
 

@@ -41,9 +41,9 @@ from dpbandit.privacy.spends import NORM_ROUNDING, Composed, Slots, check_loss
 _GROUPS = 512
 """Largest number of groups of equal epsilons; with more, epsilons are rounded up to a grid"""
 _MAX_RATIO = 1.05
-"""Largest ratio of neighbours on that grid at which `pure` and `rho` still sum exact epsilons"""
+"""Largest ratio of the rounding grid's neighbours at which `pure` and `rho` sum exact epsilons"""
 _SUM_TOLERANCE = 1e-9
-"""Relative tolerance between sums of epsilons over groups and over mechanisms"""
+"""Relative tolerance between a sum of epsilons over groups and one over all mechanisms"""
 _MIN_CELLS_PER_LOSS = 2.0
 """Least number of grid cells per unit of loss, as delta(epsilon) curves where losses are large"""
 
@@ -196,7 +196,7 @@ class BoundedRangeSpend(PureSpend):
 _RADII, _COSINE_CELLS, _ATOM_POINTS, _CURVE_POINTS = 1000, 8000, 4000, 500
 """Numbers of radii and cosines for K-norm losses, and of grid points of their law and its curve"""
 _MAX_STEP = 0.5
-"""Largest grid step, as the delta of a large loss curves on the scale of 1"""
+"""Largest grid step of privacy losses, as delta(epsilon) curves on the scale of 1"""
 MAX_RELEASE_LOSS = 300.0
 """Largest loss of one release for which a loss distribution is computed; beyond it, pure DP only"""
 
@@ -208,7 +208,7 @@ class _Releases(Composed):
 
     @property
     def _law(self) -> tuple[int, float]:
-        """Dimension, and the largest movement divided by the scale of the noise."""
+        """Dimension, and the largest change of a release divided by the scale of its noise."""
         raise NotImplementedError
 
     @property

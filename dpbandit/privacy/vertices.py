@@ -206,7 +206,7 @@ Profile: TypeAlias = Literal["inverse-sqrt", "uniform"]
 _PRECISION = 0.996
 """Share of the target epsilon at which the search for budgets ends; each try takes a second"""
 _MAX_RISE = 1e3
-"""Largest factor tried on budgets at which the sum of epsilons or zCDP meets the target"""
+"""Largest factor tried on budgets that meet the target by the sum of epsilons or zCDP"""
 
 
 def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:

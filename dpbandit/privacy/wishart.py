@@ -34,9 +34,9 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
 
 _LOSS_CELLS = 4000
-"""Number of cells of the discretised privacy loss of one node"""
+"""Number of cells of the discretised privacy loss of one tree node"""
 _MAX_EPSILON = 100.0
-"""Largest epsilon at which delta is computed; a larger one has the delta of this one"""
+"""Largest epsilon at which delta is computed; for larger ones this delta is an upper bound"""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
 
 @lru_cache(maxsize=8)
 def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Composition]:
-    """Return the privacy losses of removing and of adding a row, composed over all nodes."""
+    """Return the privacy losses of removing and of adding a user's row, composed over all nodes."""
     q = dim + 1
     a, freedom = (degrees - q - 1) / 2, degrees - q + 1
     width = 24 * sqrt(0.5 / freedom) + 60 / freedom
