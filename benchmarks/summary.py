@@ -41,18 +41,18 @@ import sys
 sys.argv = ["dpbandit", *%r]
 from dpbandit.cli import main
 main()
-"""
+"""  # program that runs a command of `dpbandit`, to be timed
 PLAY = """
 from dpbandit import compare
 options = {"horizon": 100_000, "replicas": 20, "progress": False}
 print(compare("dpbandit/%s-v0", ["%s"], **options).summary()["seconds"].iloc[0])
-"""
+"""  # program that prints the CPU-seconds of one agent on one environment
 LOOP = """
 from benchmarks.test_speed import batched_linucb, cpu_seconds, plain_linucb
 d, K, R = %s
 plain = min(cpu_seconds(lambda: plain_linucb(K, d)) for _ in range(4))
 print(R * plain / min(cpu_seconds(lambda: batched_linucb(K, d, R)) for _ in range(4)))
-"""
+"""  # program that prints the speed of LinUCB divided by that of a plain loop
 BLOCKS = """
 import time
 from pathlib import Path
@@ -70,7 +70,7 @@ for resume in (False, True):
     timed(run_sweep, Sweep.read(sweep), "swept", **options)
 timed(lambda: Results.load("swept").frame())
 print(sum(file.stat().st_size for file in Path("swept").rglob("*.*") if file.is_file()) / 6e6)
-"""
+"""  # program that prints times and bytes of writing, verifying and reading a block of a sweep
 
 
 def rows():

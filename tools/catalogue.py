@@ -44,22 +44,22 @@ the agent's feedback after each round. The column *code* leads to the class, who
 the steps and the guarantee. On the command line, `dpbandit agents --for OJPricing --private` lists
 the private agents that fit a problem, `dpbandit agents fade` shows the settings of one, and
 `dpbandit envs OJPricing` the arguments of an environment.
-"""
+"""  # beginning of the page
 LOW_SCORE = 0.5
 """Mean score on the suite below which an agent is listed under `LOW_SCORE_HEAD`."""
 LOW_SCORE_HEAD = """
 More, with a score below 50:
-"""
+"""  # heading of a list
 RECONSTRUCTED_HEAD = """
 Reconstructed from an abstract or a sketch, because the full text was not available or leaves steps
 open; our tables never present them as the published algorithm:
-"""
+"""  # heading of a list
 ENVIRONMENTS_HEAD = """
 ## Environments
 
 | id | what happens |
 |---|---|
-"""
+"""  # above the rows of environments
 
 
 def tables() -> dict[Path, str]:

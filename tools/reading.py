@@ -115,7 +115,7 @@ def passed() -> int:
 
 
 def medians(readings: Iterable[Reading]) -> tuple[float, float, int]:
-    """Return median numbers of files and lines, and the largest number of files in agents/."""
+    """Return medians over agents of files and lines that run, and most files in agents/ of one."""
     every = list(readings)
     return (
         median(len(one.files) for one in every),
@@ -125,7 +125,7 @@ def medians(readings: Iterable[Reading]) -> tuple[float, float, int]:
 
 
 def main(names: list[str]) -> int:
-    """Print the table of agents, and without names the limits; return 1 if a limit is exceeded."""
+    """Print lines per agent; without `names`, also limits; return 1 if one is exceeded."""
     warnings.simplefilter("ignore")
     readings = [reading(name) for name in names or sorted(AGENTS)]
     for one in readings:

@@ -40,9 +40,9 @@ VAGUE = frozenset(
     "steepest straight sure than the tiny to together true typical up usual very which who why "
     "wide widest with zero".split()
 )
-"""Words without a noun's meaning; a constant's name needs at least one other word."""
+"""Words that do not say what a constant is; its name needs at least one other word."""
 PUBLIC_SETTINGS = frozenset({"agents/people/per_person.py: told"})
-"""Settings whose names keep a replaced word, as stored results and pages have this name."""
+"""Settings that may be named by one of `REPLACED`, as stored results and pages have the name."""
 MAX_HOMES = 2
 """Largest number of files that define a constant of the same name, if that is one word."""
 SHARED_CONSTANTS = frozenset({"ROOT", "T", "STUDY"})  # names not limited by `MAX_HOMES`

@@ -23,7 +23,7 @@ _SETTINGS_TABLE = """.. list-table:: {}
    * - setting
      - default
      - meaning
-"""
+"""  # reStructuredText above the rows of settings
 
 _SHARED_MEANINGS = {
     "calibration": "`certified` is the least noise whose certificate meets the target, "

@@ -16,10 +16,10 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx import addnodes
 
-DOCS = Path(__file__).resolve().parent.parent
-ROOT = DOCS.parent
+DOCS = Path(__file__).resolve().parent.parent  # folder docs/
+ROOT = DOCS.parent  # of the repository
 _SEE = re.compile(r"see ([\w./]+\.md)\s*")  # text of a page that only shows this file
-_TARGET = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")  # target of a link, if it is a path
+_TARGET = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")  # target of a link, if it is a file
 _ARRAY = r"(?:~numpy\.)?ndarray\[tuple\[(?:~typing\.)?Any, \.\.\.\], (?:~numpy\.)?dtype\[({})\]\]"
 _ALIASES = {  # name in the source -> type as Sphinx writes it out
     "Floats": re.compile(_ARRAY.format(r"(?:~numpy\.)?floating\[(?:~typing\.)?Any\]")),

@@ -237,7 +237,7 @@ def _write_table(out: Path, table: Any) -> None:
     write_atomically(out, lambda partial: table.to_csv(partial, index=False))
 
 
-_DEFAULT_REASON = "it is for propensities that were recorded"  # to refuse an option
+_DEFAULT_REASON = "it is for propensities that were recorded"  # in messages that refuse an option
 _REFUSAL_REASONS = {  # option -> why --unrecorded refuses it
     "adaptive": "a learner's probabilities change by row, and contexts do not explain them",
     "estimators": "ips and all others but dm and dr divide by recorded propensities, and these two "
@@ -275,7 +275,7 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
 
 
 def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
-    """Return the category of each row and of each arm, as `evaluate` needs it for mips."""
+    """Return categories of rows and arms as arguments of `evaluate`, for the estimator mips."""
     sorts = dict(text.rpartition("=")[::2] for text in texts)
     if sorted(sorts) != sorted(arms) or len(texts) > len(sorts):
         raise InputError(f"Expected --sort ARM=SORT once for each of {', '.join(arms)}.")
@@ -285,7 +285,7 @@ def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
 
 
 def _law_of_rows(log: Logged, features: list[str] | None) -> Any:
-    """Return a function of (row, contexts) that gives every context the row's probabilities."""
+    """Return a function of (row, contexts): the row's arm probabilities, repeated per context."""
     if features or log.probabilities is None:
         raise InputError(
             "Expected --probabilities, and no --feature, for weighted intervals: what the log's "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _NAME_LETTERS = 14
-"""Number of letters after which an agent's name is wrapped, so that numbers have room."""
+"""Names of agents with more letters are wrapped in tables, so that numbers have room."""
 
 
 def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
@@ -164,7 +164,7 @@ def print_cases() -> None:
 
 
 def audit_table(reports: dict[str, Any]) -> Table:
-    """Return a table with one row per audit; "as printed" rows belong to the agent above."""
+    """Return a table of audits; a row "as printed" is the agent above with its paper's noise."""
     from dpbandit.auditing.small_problems import PRINTED_SUFFIX  # not before: slow to import
 
     table = Table("agent", title="audits", box=None, pad_edge=False, letters=_NAME_LETTERS)

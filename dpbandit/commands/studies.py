@@ -43,7 +43,7 @@ from dpbandit.running.settings import meant, setting_names
 
 
 class Calibration(StrEnum):
-    """Source of an agent's noise scale and constants: our certificate, or the paper as printed."""
+    """Source of an agent's noise scale and constants: our certificate, or the agent's paper."""
 
     certified = "certified"
     paper = "paper"

@@ -275,7 +275,7 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
 
 
 def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
-    """Return the name of a run in a legend: agent, what its privacy excludes, its claim."""
+    """Return a run's name in a legend: agent, limits of its privacy, `claim` (epsilon), delta."""
     proof = run.certificate
     name = restricted(run.name, [run])
     at = f", δ = {rounded(proof.claimed_delta, 6)}" if delta and Look.of(run).private else ""

@@ -37,7 +37,7 @@ _COLOUR_MAP, _DARK_PERCENT = colormaps["cividis"], 58
 """Colour map of scores, safe for colour-blind people; score in % below which text is white."""
 _HEADING = """Score in %: 0 is uniform play, 100 the best agent without privacy.
 Grey: does not fit, or has no such certificate.
-x: raised something, or took too long."""
+x: raised something, or took too long."""  # text above the heat map of scores
 _MAX_AGENTS = 4
 """Largest number of submitted agents that a heat map has side by side."""
 _MAP_INCHES, _LETTER_INCHES = 5.2, 0.11

@@ -165,7 +165,7 @@ class Blocks:
         return self._folder / "findings" / f"{key}.json"
 
     def _unfit_file(self, one: Cell) -> Path:
-        """Return the path where this program version stores why it cannot play an agent."""
+        """Return the path of the file with the reason why an agent cannot play, in this version."""
         return self._folder / "unfit" / f"{one.key}-{program_hash(one)}.txt"
 
     def _reusable(self, cells: Mapping[str, Cell]) -> dict[str, list[Outcome]]:

@@ -160,7 +160,7 @@ class Played(NamedTuple):
 def play_study(study: Study, folder: Path, **how: Any) -> Played:
     """Play the replicas of a study that its folder lacks; `how` has arguments of `run_sweep`.
 
-    The provenance of the runs is that of `stamped`. Runs whose agent failed are left out.
+    The provenance of runs has the suite's version. Runs whose agent failed are left out.
     """
     swept = run_sweep(study, folder, resume=True, **how)
     keys = {one.key for one in study.configurations} - {one.key for one in swept.failed}

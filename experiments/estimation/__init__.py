@@ -91,7 +91,7 @@ LINKS = ("identity", "logistic", "probit")  # of mean rewards or click probabili
 _SIGNALS = {"identity": 1.0, "logistic": 5.0, "probit": 5.0}
 """Link -> length |theta*|_1, which is also the radius of the agents' domain"""
 _CLIPS = {"identity": 0.4, "logistic": 1.0, "probit": 1.0}  # link -> largest norm of a gradient
-_LONGEST, _LEAST = 2**15, 640
+_LONGEST, _LEAST = 2**15, 640  # default and smallest horizon
 _PRINTED_EXPONENT = -1.0  # of the squared error in the round t, by Theorem 4.2
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def news(n: int, epsilon: float) -> int:
-    """Return floor(ln n / epsilon) + 1 for n experts; later losses do not raise the bound."""
+    """Return floor(ln n / epsilon) + 1, the number of rounds with losses 1 that raise the bound."""
     whole("n", n, 1)
     privacy_target(epsilon, 0.0)
     return floor(log(n) / epsilon) + 1
@@ -42,7 +42,7 @@ def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None
 
     Args:
         n: number of experts.
-        epsilon, delta: promise of the algorithm for its whole output when one round is replaced.
+        epsilon, delta: guarantee of the algorithm for all its output when one round is replaced.
         tail: number k of last rounds, with losses 1; by default floor(ln n / epsilon) + 1 (`news`).
 
     >>> round(least_regret(256, 1.0), 3)
@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
     """Mean regret of an agent beside the lower bound for its certified privacy."""
 
     judged_at: float
-    """Certified epsilon, or without a certificate the epsilon for which losses were made"""
+    """Certified epsilon; without a certificate, the epsilon by which the losses were chosen"""
     mean: float
     upper: float
     """Upper confidence limit of the agent's expected regret"""

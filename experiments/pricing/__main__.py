@@ -38,7 +38,7 @@ def best_public(results: Results) -> AgentRun:
 
 
 def called(run: AgentRun, results: Results) -> str:
-    """Return the name of a run, with "at infinity" for a private agent at epsilon infinity."""
+    """Return a run's agent, with "at infinity" if the agent has runs at several epsilons."""
     several = len(results.where(agent=run.name).runs) > 1
     return f"{run.name} at infinity" if several else run.name
 

@@ -56,7 +56,7 @@ SHAPES: Mapping[str, Callable[[Floats, Floats, Floats], Floats]] = {
 
 @dataclass(kw_only=True, eq=False)
 class Shapes(ResampledChoices):
-    """Problem of 11 prices from 1 to 3, unit cost 0.5 and nonlinear demand, a key of `SHAPES`."""
+    """Problem of 11 prices from 1 to 3, unit cost 0.5 and demand `shape`, a key of `SHAPES`."""
 
     shape: str = "kinds"
     horizon: int = 20_000

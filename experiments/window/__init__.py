@@ -97,8 +97,8 @@ def with_promise(label: str, runs: Sequence[AgentRun]) -> str:
 def timed(one: Configuration, known: Mapping[str, Any]) -> TimedConfiguration:
     """Return the timed configuration of an agent on a domain of the figure of costs.
 
-    For flows the constant `geometry` is the diameter, as they are given by x >= 0 and equations and
-    have vertices of 0 and 1, see `dpbandit.domains.projections`.
+    On flows WDPCOCOL's `geometry`, a constant of its local linear oracle, is the diameter: they
+    are given by x >= 0 and equations, with vertices of 0 and 1 (`dpbandit.domains.projections`).
     """
     where, config = domain(known["kind"], known["size"]), one.config
     if isinstance(config, WDPCOCOL) and known["kind"] == "flows":
@@ -235,7 +235,7 @@ class _TimedAgent:
 
 DIM = 5  # dimension of the simplex of Table I
 READINGS = ("printed", "certified", "public")  # noise of the paper, proved noise, no noise
-_TIMED_ROUNDS, _TIMED_RUNS = 512, 3
+_TIMED_ROUNDS, _TIMED_RUNS = 512, 3  # largest horizon, and replicas, of timed runs
 
 
 class Size(NamedTuple):
