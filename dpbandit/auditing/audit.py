@@ -278,7 +278,8 @@ _DEFAULT_HORIZON = 40
 _MAX_PILOT_RUNS = 160
 """Largest number of pilot runs on each stream, which choose the pair; at most `runs` / 10."""
 _MAX_TRAINING_RUNS = 5000  # largest number of runs that train scores; at most `runs` / 4
-_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}  # used in seeds
+# numbers that make the seeds of an audit's stages differ
+_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}
 
 
 def audit(
@@ -307,7 +308,7 @@ def audit(
     Args:
         config: an agent's config, or its id with settings. An agent without privacy can be audited,
             but has no certificate to refute.
-        spec: the public facts of a problem, or an environment in any form that `compare` takes.
+        spec: public facts of a problem, such as bounds, or an environment as `compare` takes it.
             Small problems suffice: horizons of 20 to 60 show as much as longer ones.
         horizon: number of rounds of an environment that is not a spec; 40 by default. If people
             return, at most `horizon` + 1 of them take part.

@@ -136,7 +136,7 @@ def judge(
     """Choose score, threshold and direction on one half of the runs, evaluate once on the other.
 
     Each of two criteria, epsilon at delta and the excess over the trade-off curve (mu if GDP is
-    claimed), chooses one test; for a pure claim they choose the same test. `failure` is divided by
+    claimed), chooses one test; for a pure-DP claim both choose the same. `failure` is divided by
     the number of different tests before the other half is looked at, and by two for the bounds of
     the false positive rate (FPR) and the true positive rate (TPR) of a test.
 

@@ -5,7 +5,7 @@ Mechanisms that draw by losses are scored by each release's log-ratio, given ear
     mechanism                        a release                    its law, given all losses
     OneShotTopK and subclasses       candidates, best first       softmax without replacement
     SegmentAboveThreshold            whether the segment ends     an integral over threshold noise
-    RedrawBit                        whether to draw anew         `RedrawBit.keeps`
+    RedrawBit                        whether to draw anew         a bit, see `RedrawBit.keeps`
 
 An adversary knows all losses but the differing user's, so total losses on B are the total
 losses on A plus her loss on B minus her loss on A. All noisy maxima are scored by Gumbel's law.
@@ -59,7 +59,7 @@ from dpbandit.privacy.sparse_vector import RedrawBit
 _MAX_LOG_RATIO = 700.0
 """Log-ratio of a release that is impossible on one of two neighbouring data sets."""
 _MAX_CANDIDATES = 256
-"""Largest number of candidates whose draws are scored exactly; points of a net are thousands."""
+"""Largest number of candidates whose draws are scored exactly; nets of points have thousands."""
 _MIN_PROBABILITY = 1e-300  # floor on integrals, so that their logarithms are finite
 # ends of the pieces of Gauss-Legendre integration, in units of the noise scale
 _PIECE_ENDS = np.concatenate([np.arange(-8.0, 8.5, 0.5), [16.0, 40.0]])

@@ -139,11 +139,11 @@ def gaussian_points(mu: float) -> Points:
 
 
 class Evidence:
-    """Wealth of bets against the claim and, for lower bounds, against levels of epsilon and of mu.
+    """Wealth of bets against the claim and against candidate lower bounds of epsilon and of mu.
 
-    A lower bound is the largest level up to which every level is refuted. It is wrong only if the
-    smallest level at or above the true value was refuted, which has probability at most the
-    `failure` of its `Wealth`.
+    The lower bound is the largest candidate up to which all candidates are refuted. It is wrong
+    only if the smallest candidate at or above the true value was refuted. The probability of this
+    is at most the `failure` of the candidate's `Wealth`.
 
     Args:
         claim: the claim to be tested.

@@ -51,8 +51,8 @@ def audit_all(
 ) -> dict[str, AuditReport]:
     """Audit every private agent of `configs`, on the first of `SMALL_PROBLEMS` that it fits.
 
-    `failure` is for all reports together; each gets an equal share. Left out are agents without
-    privacy or that never look at data, which have nothing to refute; agents that fit none of the
+    `failure` is for all reports together; each gets an equal share. Left out are agents that
+    claim no privacy or never read data, so that nothing can be refuted; agents that fit none of the
     problems (streams on l_p balls, ridge regression); and agents whose guarantee is window-DP or
     does not cover contexts, which audits refuse.
     """

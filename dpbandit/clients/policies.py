@@ -56,7 +56,7 @@ class Foreign:
 
         Foreign(policy=lambda spec, seed: Mine(spec.n_actions, seed))
 
-    `policy` is called once for each replica, with the public facts and a fresh seed, and must
+    `policy` is called once for each replica, with the problem's spec and a fresh seed, and must
     return a new object every time: replicas that share an object learn from each other. The context
     is a copy of the replica's, (d,), or (K, d) where arms have rows of features. For ordered lists
     (`ListSpec`) there are m item numbers and m clicks in place of an arm and a reward. Where

@@ -42,12 +42,12 @@ _STATE_NAMES = (  # attributes of a player that are saved
 
 
 def save_player(player: Player, path: str | PathLike[str]) -> str:
-    """Write the state of a player, and the ticket of the file; return the path as text."""
+    """Write a player's state, and its file's hash as a ticket to load it; return the path."""
     return _write(path, {name: getattr(player, name) for name in _STATE_NAMES})
 
 
 def restore_player(player: Player, path: str | PathLike[str]) -> None:
-    """Set a new player to a saved state, see `Player.load`; delete the file's ticket."""
+    """Set a new player to a saved state; delete the file's ticket, which permits one load."""
     state, ticket = _read(path)
     for name, what in _EQUAL_FIELDS.items():
         there, here = state[name], getattr(player, name)
@@ -75,7 +75,7 @@ def _ticket(name: str) -> Path:
 
 
 def _write(path: str | PathLike[str], state: dict[str, Any]) -> str:
-    """Write a line of metadata and the pickle of `state`, and a ticket; return the path as text."""
+    """Write a pickle of `state` with metadata, and its hash as a ticket; return the path."""
     where, name = text_of("path", path), secrets.token_hex(16)
     facts = {"what": _FILE_KIND, "format": _FORMAT_VERSION, "program": _program(), "ticket": name}
     try:
@@ -94,7 +94,7 @@ def _write(path: str | PathLike[str], state: dict[str, Any]) -> str:
 
 
 def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Path]:
-    """Read a state that `_write` wrote; return the state, and the path of its ticket."""
+    """Read a state that `_write` wrote; return it, and the path of its ticket (the file's hash)."""
     where = text_of("path", path)
     check_readable(where)
     text = Path(where).read_bytes()

@@ -403,8 +403,9 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
 _MIN_EFFECTIVE, _AUTO_EFFECTIVE, _MIN_MATCHES = 30, 100, 10
 """Smallest effective sample sizes for t, and for t by "auto"; smallest number of weights > 0."""
 _ROWS_PER_WEIGHT = 30
-"""Smallest number of rows per unit of `w_max`; with fewer rows control variates do not help."""
+"""Smallest number of rows / `w_max`, the bound on weights, at which control variates help."""
 _IPS_INTERVAL_NOTE = "interval of ips: the estimate may lie outside"  # note on an interval
+# note on an interval whose lower end lies above its upper end
 _EMPTY_NOTE = "empty, which is rare where users are of one law and the log's probabilities true"
 _KERNEL_NOTE = "a kernel's weights have no mean of 1 to bet on"  # reason for no betting interval
 

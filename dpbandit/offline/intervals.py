@@ -42,7 +42,7 @@ _MEAN_STEP = 0.002  # distance between neighbouring candidate means
 _N_CANDIDATE_MEANS = 499
 """Number of candidate means, which are 0.002, 0.004, ..., 0.998."""
 _MAX_BET_SHARE = 0.75
-"""Largest bet against a mean m, as a share of the bet 1 / m, which one row may lose in full."""
+"""Largest bet against a mean m, as a share of 1 / m, a bet that a row of reward 0 loses in full."""
 
 
 class Stakes(NamedTuple):
@@ -172,7 +172,7 @@ class Weighted(NamedTuple):
 
 
 def stable(law: Law, context: Floats, policy: Floats) -> Floats:
-    """Return the rows' weights h (n,), each by earlier rows' contexts; the first is 1 / sqrt(K)."""
+    """Return rows' weights h (n,) in a weighted mean, by earlier contexts; first, 1 / sqrt(K)."""
     if isinstance(law, TypeLaw):
         return _of_types(law, policy.shape)
     if not callable(law):

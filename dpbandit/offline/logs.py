@@ -38,7 +38,7 @@ from dpbandit.specs import (
 _SUM_TOLERANCE = 1e-6
 """Largest distance to 1 of the sum of a row of probabilities."""
 MIN_DIVISOR, MAX_SIZE = 1e-50, 1e50
-"""Smallest divisor and largest absolute value of a number, so that squared weights are finite."""
+"""Smallest divisor and largest absolute value of numbers in a log; squared weights stay finite."""
 
 
 def numbers_in(name: str, values: Any) -> Floats:
@@ -291,7 +291,7 @@ class Logged(Observed):
 
     @property
     def uniform_share(self) -> float:
-        """Share of rounds, `lowest`, that is left once they are thinned to equally likely arms.
+        """Share of rounds, `lowest`, that `replay` keeps; thinning makes it the same for all arms.
 
         Raises:
             InputError: some arm could not be drawn in some row.

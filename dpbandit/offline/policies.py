@@ -232,7 +232,7 @@ def snapshot(agent: Any, spec: Spec | None = None, *, draws: int = 1) -> Snapsho
 
     Args:
         agent: a running agent of one replica, from a config's `make`, or a `Player`.
-        spec: public facts for which the agent was made; not needed for a `Player`.
+        spec: spec for which the agent was made; not needed for a `Player`.
         draws: number of actions drawn for each row, for agents that draw.
 
     Raises:

@@ -45,7 +45,7 @@ class Replay:
     rewards: Floats
     """mean reward of each pass, (passes,); passes differ by order and draws, not by users"""
     spec: ContextualSpec
-    """public facts for which the agent was made; `certify(config, spec)` is its certificate"""
+    """spec for which the agent was made; `certify(config, spec)` is the agent's certificate"""
     covers: str
     """data that the certificate covers, see `COVERS`"""
     certificate: Certificate

@@ -52,19 +52,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MIN_ARM_ROWS, _MIN_CELL_ROWS, _MAX_CELLS = 30, 200, 10
-"""Smallest number of rows of an arm that the policy plays, smallest number of rows of a cell if the
-arm has several cells, largest number of cells of an arm."""
+"""Smallest number of rows of an arm that the policy plays; smallest number of rows in a bin of
+predicted rewards if the arm has several bins; largest number of bins of an arm."""
 _NEIGHBOUR_ROWS = 200
-"""Number of nearest rows in which an arm must occur; a tenth of a smaller log, but at least 50."""
+"""Number of nearest rows in which an arm must occur; at most max(50, a tenth of the log)."""
 _RESAMPLES = 1000  # number of bootstrap resamples of the log
 _MAX_ARRAY_SIZE = 4_000_000
 """Largest number of entries of an array for several resamples."""
 _MAX_GAMMA = 100
 """Largest strength of confounding at which bounds are computed."""
 _MIN_OTHER_REWARDS = 10
-"""Smallest number of an arm's rows with other than its most frequent reward; else a note."""
+"""Smallest number of an arm's rows not of its most frequent reward; with fewer, a note."""
 _MAX_IMBALANCE = 0.1
-"""Largest error of weighted means of features, in standard deviations, that leads to no note."""
+"""Largest distance of an arm's weighted mean feature to that of all rows, in standard deviations,
+for which there is no note."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -78,13 +79,13 @@ class Assessment:
     dr: tuple[float, float, float]
     """doubly robust estimate and its interval, valid if nothing is hidden; NaN with too few rows"""
     bounds: "pd.DataFrame"
-    """table by gamma with the columns gamma, least and most (bounds from these rows), low and high
+    """columns gamma (strength of confounding), least and most (bounds by these rows), low and high
     (bounds with sampling error), gain_low and gain_high (for the gain over the log's own policy)"""
     breaks: float
-    """largest gamma <= 100 at which the policy beats the log's own; NaN if not even at 1"""
+    """largest confounding <= 100 at which the policy beats the log's own; NaN if not even at 1"""
     overlap: dict[str, float]
     """keys "least" (smallest fitted probability of a logged choice that the policy may make), "ess"
-    (effective sample size), "largest" (weight), "balance" (error of weighted means of features)"""
+    (effective sample size), "largest" (weight), "balance" (as `Propensities.imbalance`)"""
     notes: tuple[str, ...]
     """sentences about faults of the fitted propensities"""
     level: float

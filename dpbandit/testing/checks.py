@@ -139,7 +139,7 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
 
 
 def check_blind(config: AgentConfig, spec: Spec) -> None:
-    """Check that an agent ignores contexts if it is `blind`, or if its ledger reads "nothing"."""
+    """Check that an agent ignores contexts if it is `blind`, or by its ledger reads "nothing"."""
     world, other = (extreme_users(spec, 3, seed).within_bounds() for seed in (7, 8))
     agent = made_agent(config, spec, Streams(range(3)))
     reads_nothing = agent.ledger.notion.reads == "nothing"
@@ -374,7 +374,7 @@ def check_agent(
 
     Args:
         config: the agent's config.
-        spec: a problem's public facts, as in `MyProblem().spec`; small ones take least time.
+        spec: public facts of a problem (actions, bounds), `MyProblem().spec`; small is fast.
         rounds: largest number of rounds played; the agent should release at least once in them.
         tested: mechanisms of yours whose noise you have tested.
 
