@@ -113,7 +113,7 @@ class ReleasedArms(ArmAgent):
     remembers = frozenset({Fact.CELL, Fact.PRESENCE})
 
     epsilon: Epsilon = 1.0
-    """target, > 0; inf adds no noise and promises nothing"""
+    """target, > 0; inf adds no noise and has no guarantee"""
     sums = started(CountedSums)
     delta = 0.0
 

@@ -43,7 +43,7 @@ class DPSE(ReleasedArms):
     order; with its constants, short runs consist of exploration alone.
 
     Differs from the paper:
-        1. Constants are reconstructed, see above.
+        1. Constants are reconstructed from recollection.
         2. Sums are released at the end of an epoch; rounds beyond R, which delayed rewards cause,
            enter the means, too.
     """
@@ -238,7 +238,7 @@ class PrivateTsallis(OneArmBatches):
     [0, 1], but noisy losses may lie outside.
 
     Differs from the paper:
-        1. Reconstructed, see above: the rates and constants are not the paper's.
+        1. Reconstructed from the abstract: the rates and constants are not the paper's.
         2. Noisy losses are not clipped.
     """
 

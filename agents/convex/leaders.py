@@ -335,7 +335,7 @@ class PFTAL(PrivateLeader):
     Differs from the paper:
         Item 1 does not apply with calibration="paper".
 
-        1. The printed K-norm scale L log2(T) / epsilon is too small: replacing a datum moves a
+        1. The paper's K-norm scale L log2(T) / epsilon is too small: replacing a datum moves a
            gradient by 2 L, so that the cost is 2 epsilon or more, as the certificate shows.
         2. The tree's root and right children need no noise, and none is drawn.
         3. The regularised H is proportional to sqrt(k ln^2.5 T / (epsilon T)) / D, as in the
@@ -505,7 +505,7 @@ class DPFTRL(PrivateLeader):
     beta-smooth and non-negative on ALL of c0 + S, so that `|gradient|^2 <= 2 beta l`.
 
     Differs from the paper:
-        1. Non-negativity on the domain, as printed, is not enough: l_t(x) = 1 - <x, e_1> on
+        1. Non-negativity on the domain, as in the paper, is not enough: l_t(x) = 1 - <x, e_1> on
            the unit ball is smooth for every beta > 0 and 0 at e_1, but at beta = 1/T, T = 10^4,
            epsilon = 1, delta = 10^-6 the regret is 210 in 10 dimensions and 500 in 50, not
            O(lambda) = O(11) and O(19). So losses with a smoothness of 0 or negative values are
@@ -590,7 +590,7 @@ class NoisyOCO(PrivateLeader):
     a prefix sum's noise; parameters="tuned" minimises this bound.
 
     Differs from the paper:
-        1. eta has D_w in place of the printed D_w^(1/2), and s_t adds to s_{t-1}, not to itself.
+        1. eta has D_w in place of the paper's D_w^(1/2), and s_t adds to s_{t-1}, not to itself.
         2. Noise is calibrated to replacing a datum and to the exact count of nodes.
         3. Noise lies in the affine hull of the domain; the softmax ignores any other part.
 

@@ -345,10 +345,10 @@ class PrivateBandit(ProjectionFree):
     No one-point method survives losses that are chosen after the point is seen.
 
     Differs from the paper:
-        1. The printed last step ascends: the sign of shat is corrected (`sign`).
+        1. The paper's last step ascends: the sign of shat is corrected (`sign`).
         2. "certified" noise has the exact count of nodes and the sensitivity of one value; "paper"
            has the noise of Lemmas 7 and 10, and the accountant certifies its true epsilon beside
-           the claim: if zeta is at its cap r/2, the printed noise may be too small.
+           the claim: if zeta is at its cap r/2, the paper's noise may be too small.
         3. The domain is shrunk, so that no point outside is played; a variant without shrinking
            would need values outside the domain, so there is none.
         4. T need not be a square.

@@ -101,7 +101,7 @@ class ValueLeader(Points):
         return Noise(law="none")
 
     def printed_noise(self, plan: ValuePlan) -> Noise:
-        """Return the plan's noise, with the paper's scale if `calibration` is "paper"."""
+        """Return the noise of a run, with the paper's scale if `calibration` is "paper"."""
         return plan.noise
 
     def fit(self) -> None:
@@ -234,18 +234,18 @@ class BanditPFTAL(ValueLeader):
 
         T beta L (2 + R/r) + sum of E[ L d_t + (G + H d_t)^2 / (2 H t) ],
 
-    which is O~(k T^(2/3)) + O~(k T^(1/3) / epsilon) with the printed beta: privacy adds
+    which is O~(k T^(2/3)) + O~(k T^(1/3) / epsilon) with the paper's beta: privacy adds
     a lower order. Losses that depend on earlier points add R sqrt(T) G. No one-point method
     survives losses that depend on x_t: their adversary knows u_t.
 
     Differs from the paper:
         Item 1 does not apply with calibration="paper".
 
-        1. The printed K-norm scale k M log2(T) / (beta epsilon) is for replacing a value `|y| <= M`
+        1. The paper's K-norm scale k M log2(T) / (beta epsilon) is for replacing a value `|y| <= M`
            by 0; if values have both signs, one moves by W = 2 M.
         2. The paper states its bound against strongly adaptive adversaries, too; this is false, see
            above.
-        3. beta is capped at r/2, else points would leave C. The printed beta has no unit of length.
+        3. beta is capped at r/2, else points would leave C. The paper's beta has no unit.
         4. Step 4 has the mean of the leaders w_s, not of the played points x_s.
         5. `tuned`, Laplace, Gaussian and local noise, and regularisation are additions.
 

@@ -127,7 +127,7 @@ class Expiring(PrivateGradients):
         paper        k-norm       (L + H D) (w + 1) / epsilon
                      gaussian     stddev sqrt 8 (L + H D) (w + 1) ln(2 / delta) / epsilon
 
-    A window of T - 1 rounds or more never ends: then tree and ledger have no window. Printed
+    A window of T - 1 rounds or more never ends: then tree and ledger have no window. The paper's
     scales are certified at their true cost: if H D < L the K-norm scale is too small, because a
     gradient moves by 2 L, not by L + H D, which is a surrogate's Lipschitz constant. With `mode`
     None "certified" has "lazy" trees, and "paper" the paper's "exact" trees.
@@ -226,10 +226,10 @@ class WDPCOCOP(GradientLeader, Expiring):
     Differs from the paper:
         Items 1 and 4 do not apply with calibration="paper", nor item 2 with rule="printed".
 
-        1. The printed scales have L + H D for the sensitivity 2 L of a gradient: K-norm noise
-           ("Gamma") then costs 2 L / (L + H D) epsilon, more than epsilon if H D < L; the printed
+        1. The paper's scales have L + H D for the sensitivity 2 L of a gradient: K-norm noise
+           ("Gamma") then costs 2 L / (L + H D) epsilon, more than epsilon if H D < L; the paper's
            Gaussian noise is 8 to 25 times too large.
-        2. Line 3 prints the nearest point to sum(x_1..x_t) - v_t / H, without a factor 1/t.
+        2. The paper's line 3 has the nearest point to sum(x_1..x_t) - v_t / H, without factor 1/t.
         3. The window holds at every prefix; at the horizon alone it would protect only the last
            users.
         4. mode="lazy" adds less noise than "exact", the paper's.
@@ -344,8 +344,8 @@ class WDPCOCOL(Expiring):
     / H times a gradient's norm.
 
     Differs from the paper:
-        1. Line 7 prints sum(x) + C0 x_1 - v_t as the gradient: its sign is wrong, and H (t + C0)
-           x_t is missing.
+        1. The paper's line 7 has sum(x) + C0 x_1 - v_t as the gradient: its sign is wrong, and
+           H (t + C0) x_t is missing.
         2. Radius and alpha are certified, see above, by our proof. parameters="paper", implied by
            calibration="paper", has rho = c sqrt N, c the polytope's constant `geometry`, alpha =
            1 / (5 rho^2), C0 = (25 rho^2)^2 and, with C_W for noise and C1 = 26 rho^2 (L + H D) (1 +

@@ -33,7 +33,7 @@ from dpbandit.privacy.premises import ALL_FACTS, SUMMED, Fact
 from dpbandit.specs import ConvexSpec, ExpertsSpec
 
 _SEARCH_CS = (2.0, 4.0)
-"""Values tried of c (see calibration.py) in the search for `reach`; the final plan tries more."""
+"""Tried c in the search for `reach`; the threshold is L* + c/eta. The final choice tries more."""
 _REACH_STEPS = 8  # largest number of iterations of `balanced`
 _MAX_NET_POINTS = 20_000  # approximate limit of points in a net
 _QUERY_POINTS = 16  # number of public points at which `query` evaluates a loss
@@ -101,7 +101,7 @@ class PointsAsExperts(Points):
         return False
 
     def count(self, spec: ConvexSpec, reach: float) -> int:
-        """Return the number of experts that a plan assumes; every point has one within `reach`."""
+        """Return the number of experts such that every point has one within `reach`."""
         raise NotImplementedError
 
     def balanced(self, spec: ConvexSpec, smallest: float, largest: float) -> float:
@@ -122,7 +122,7 @@ class PointsAsExperts(Points):
         return self.best_loss + UnitLosses(spec.loss).slope * spec.horizon * reach
 
     def planned(self, spec: ConvexSpec, reach: float, experts: int) -> SparseVectorPlan:
-        """Return the plan for a number of experts: draws, rate, margin and noise."""
+        """Return the number of draws, rate, margin and noise for a number of experts."""
         return best_plan(
             experts,
             spec.horizon,
@@ -149,7 +149,7 @@ class NetExperts(PointsAsExperts):
         (epsilon, delta)-DP of all points played, for every datum, as for `SparseVectorExperts`.
         Data are moved into the public set first. The net, L* and the losses' range are public.
 
-    **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
+    **Regret** of mean at most (high - low) x `plan(spec)`'s bound, for oblivious losses and a point
     that loses at most `best_loss`; of order N^2 log^2(T) / epsilon in N dimensions with delta = 0.
     A round costs M evaluations of the loss, which is affordable for N <= 2.
 
@@ -318,7 +318,7 @@ class BallExperts(PointsAsExperts):
         for `SparseVectorExperts`: a datum moves -eta max(S, .) / 2 by at most eta / 2 everywhere.
         "heuristic" certifies nothing (epsilon = inf): a finite walk only approaches its law.
 
-    **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
+    **Regret** of mean at most (high - low) x `plan(spec)`'s bound, for oblivious losses and a point
     that loses at most `best_loss`; of order N^2 log^2(T) / epsilon in N dimensions with delta = 0.
 
     Samplers store all data, except for linear losses. As rejection trials are not capped, the time
@@ -347,7 +347,7 @@ class BallExperts(PointsAsExperts):
     best_loss: Least0 = 0.0
     """public bound L* on the best point's total loss, in units of the range of losses"""
     reach: Reach | None = None
-    """distance at which a point counts as good as the best; if None, balanced with the margin"""
+    """distance at which points count as good as the best; if None, balanced with a test's margin"""
     beta: Inside01 | None = None
     """failure probability for which threshold and number of draws are chosen; if None, 1/T"""
     tests, draws = started(SegmentAboveThreshold), started(BallDraws)

@@ -160,7 +160,7 @@ def paper_plan(
     failure: float,
     fixed: bool = False,
 ) -> SparseVectorPlan:
-    """Return the plan printed in Theorem 1, with a log to base 2 in its number of draws.
+    """Return the parameters of the paper's Theorem 1, with log to base 2 in the number of draws.
 
     `fixed` doubles the margin's term for noise, as Theorem 1 needs: tests have eps/2 and beta/T.
     Raises `InputError` for delta > 0 unless epsilon <= 4 ln(1/delta).
@@ -190,7 +190,7 @@ def certified_plan(
     best_loss: float = 0.0,
     cs: tuple[float, ...] = _C_GRID,
 ) -> SparseVectorPlan:
-    """Return the plan with the least bound on the mean loss, over c and the tests' share f of eps::
+    """Return parameters of least bound on the mean loss, over c and the tests' share f of eps::
 
         eps1 = f eps,   eps2 = (1-f) eps,   K = `draws_needed`(d, c, beta/2), beta = `failure`
         eta  = eps2/K, or sqrt(8 rho / K) if larger, rho-zCDP implying (eps2, delta)-DP
@@ -223,7 +223,7 @@ def certified_plan(
 
 @cache
 def tightened_plan(plan: SparseVectorPlan, *, epsilon: float, delta: float) -> SparseVectorPlan:
-    """Return `plan` with the largest eta that the composed privacy loss of tests and draws allows.
+    """Return `plan` with the largest eta for which tests and draws together meet the target.
 
     With delta > 0 eta is a third larger than by the closed form, and the margin is smaller.
     """

@@ -431,7 +431,7 @@ class ShrinkingDartboard(Follower):
     bits, draws = started(RedrawBit), started(ExponentialMechanism)
 
     def plan(self, spec: ExpertsSpec) -> DartboardPlan:
-        """Return the plan for a problem: rate, probability of a redraw, number of draws."""
+        """Return the rate, probability of a redraw and number of draws for a problem."""
         d, T, target = spec.n_actions, spec.horizon, {"epsilon": self.epsilon, "delta": self.delta}
         return steepest_plan(d, T, best_loss=self.best_loss, **target)
 
@@ -468,7 +468,7 @@ class ShrinkingDartboard(Follower):
 def steepest_plan(
     n_experts: int, horizon: int, *, epsilon: float, delta: float, best_loss: float = 0.0
 ) -> DartboardPlan:
-    """Return the plan with the largest rate h, over the share of epsilon for a redraw bit.
+    """Return parameters with the largest rate h, over the share of epsilon for a redraw bit.
 
     K = m + 3 sqrt(m) + 3 draws, at most T - 1, where m = (T - 1) p + ln d + h L* + 2 bounds the
     expected redraws for d experts, redraw probability p and L* = `best_loss`. The share is chosen

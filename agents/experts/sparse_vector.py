@@ -100,7 +100,7 @@ class Segments(Follower):
 
 
 class PlannedSegments(Segments):
-    """Agent that plays as `SparseVectorExperts`, with the parameters of a plan."""
+    """Agent that plays as `SparseVectorExperts`, with given draws, rate, margin and noise."""
 
     plan: SparseVectorPlan
     """parameters of the run, which are number of draws, rate, margin and noise"""
@@ -151,9 +151,9 @@ class SparseVectorExperts(Segments):
 
     Differs from the paper:
         1. "certified": fewer draws, by an exact convolution in place of K = 6 log2 d + .. (see
-           calibration.py), and a fifth of the noise in tests. As printed it costs 3/4 epsilon.
+           calibration.py), and a fifth of the noise in tests. "paper" costs 3/4 epsilon.
         2. Theorem 1 needs 16 B in the margin, as "paper-fixed" has.
-        3. Rounds are counted from 1. The printed while loop has no exit; here x stays after draw K,
+        3. Rounds are counted from 1. The paper's while loop has no exit; here x stays after draw K,
            and tests end with round T.
         4. A test takes effect before the next round; `lag` keeps the order of lines in the paper.
         5. With delta > 0 eta is the largest that the composed privacy loss allows.
@@ -184,7 +184,7 @@ class SparseVectorExperts(Segments):
             self.play(self.plan(self.spec), self.best_loss)
 
     def plan(self, spec: ExpertsSpec) -> SparseVectorPlan:
-        """Return the plan for a problem: number of draws, rate, margin and noise."""
+        """Return the number of draws, rate, margin and noise for a problem."""
         d, T, failure = spec.n_actions, spec.horizon, self.beta or 1 / spec.horizon
         target = {"epsilon": self.epsilon, "delta": self.delta, "failure": failure}
         if self.epsilon == inf or self.calibration == "certified":
@@ -202,17 +202,17 @@ class AdaptiveSparseVectorExperts(Segments):
         2. when its K draws are used up and a test fires once more: L* doubles, x is uniform,
            and Algorithm 1 starts anew, with sums from the next round on
 
-    As printed, restarts are not capped; the threshold stays at L* = 1, and S sums all losses::
+    In the paper restarts are not capped; the threshold stays at L* = 1, and S sums all losses::
 
         2. after each draw x:  if S(x) + Lap(K / eps0)  >  L* + sign * 5 K ln(T / beta) / eps0
            L* doubles, x is uniform, and there are K draws again
 
     Guarantee:
         epsilon-DP, or (epsilon, delta)-DP, of all experts played and all times of change, for
-        replacing one round's losses: phases see disjoint rounds, and the test that ends a phase is
-        one of its tests. So all phases together cost as much as one phase.
+        replacing one round's losses: phases, from restart to restart, see disjoint rounds, and the
+        test that ends a phase is one of its tests. So all phases cost as much as one phase.
 
-    **Regret.** A phase whose L* is at least the best expert's loss runs out of draws with
+    **Regret.** A phase with an L* at least the best expert's loss runs out of draws with
     probability beta at most, and a phase ends after a loss of (K + 1) (its threshold + noise + 1).
     As L* doubles, the total is at most 6 times the bound for the true L* with high probability.
 
@@ -223,7 +223,7 @@ class AdaptiveSparseVectorExperts(Segments):
            certified guarantee. "paper-fixed" has sign = 1, and 16 B in Algorithm 1's threshold; it
            has no cap either.
         2. Logarithms of T and d are to base 2, as the proofs need.
-        3. The constants of the first phase (c, f, K, eta) stay; thresholds follow L*.
+        3. The constants c, f, K and eta of the first phase are used in all; thresholds follow L*.
 
     >>> from dpbandit import certify
     >>> spec = ExpertsSpec(n_actions=256, horizon=10_000)
@@ -243,7 +243,7 @@ class AdaptiveSparseVectorExperts(Segments):
     """initial bound L* on the best loss, > 0; if None, the test's margin at L* = 0, but 1 with the
     paper's constants"""
     beta: Inside01 | None = None
-    """failure probability of a phase; if None, 1/T"""
+    """failure probability of a phase between restarts; if None, 1/T"""
     lag: bool = False
     """True if tests take effect one round late, as in the order of lines that the paper prints"""
     totals = started(NoisyTotal)

@@ -98,7 +98,7 @@ class BinaryTreeExperts(Follower):
     = 256, T = 10^4, epsilon = 1. "small" has no bound, as noise also ends the phases of good sets.
 
     Differs from the paper:
-        1. Only a sketch is printed: sets, phases, counters and all constants are our
+        1. The paper has only a sketch: sets, phases, counters and all constants are our
            reconstruction, with a proof of ours, and there is no calibration="paper".
         2. "small" is an addition.
 
@@ -134,7 +134,7 @@ class BinaryTreeExperts(Follower):
         noise_target(self)
 
     def plan(self, spec: ExpertsSpec) -> TreePlan:
-        """Return the plan for a problem: size and number of sets, rate, noise, threshold."""
+        """Return the size and number of sets, rate, noise and threshold for a problem."""
         d, T = spec.n_actions, spec.horizon
         failure, h = self.beta or 1 / T, RestartingTrees.nodes(T)
         drop = -log1p(expm1(-self.c / 2) / 2)
@@ -352,7 +352,7 @@ class PotentialExperts(Follower):
 
     Differs from the paper:
         1. Constants are those of Theorem 6, with K rounded up.
-        2. "corrected": the lemmas have a threshold on log phi, the printed code a threshold on q,
+        2. "corrected": the lemmas have a threshold on log phi, the paper's code a threshold on q,
            which is 1 / eta times larger.
         3. Only pure DP is offered.
 

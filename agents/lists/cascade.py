@@ -205,7 +205,7 @@ class PrivateCascade(ItemCounts):
         delta = 0. Counters that are each epsilon-DP for their own item would be (m + 1) epsilon.
 
     Differs from the paper:
-        1. Reconstructed; nothing of the printed algorithm is claimed.
+        1. Reconstructed: the paper's own algorithm may differ.
         2. The guarantee covers all of a user's items together.
         3. "kl" and "ucb1" have no bonus for noise, because such a bonus never reduced regret.
     """

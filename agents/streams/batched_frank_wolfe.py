@@ -228,7 +228,7 @@ class NoisySFW(Points):
     Differs from the paper:
         1. Certified noise is Gaussian, with exact constants and clips.
         2. The norm index is as in `DPTOFW`. `norm_index`, `radius` and `direction` = "printed"
-           restore the authors' comparison; for noise sizes below 1 the printed radius is LARGER.
+           restore the authors' comparison; for noise sizes below 1 the paper's radius is LARGER.
         3. Batches have at least one user, and eta is at most 1.
 
     >>> from dpbandit import certify

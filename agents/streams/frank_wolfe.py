@@ -50,7 +50,7 @@ STEP = 0.4
 _ANSWER_SHARE = 0.2
 """Typical size of labels divided by their bound; the bias of a low clip costs less than noise."""
 _MAX_PAPER_EPSILON = 5.0
-"""Largest epsilon for which the composition behind DP-POFW's printed noise meets its claim."""
+"""Largest epsilon for which the composition behind the paper's noise of DP-POFW meets its claim."""
 
 
 class Bounds(NamedTuple):
@@ -274,18 +274,18 @@ class DPTOFW(FrankWolfe):
         2. The tree is composed exactly, with six times less noise at T = 10^4, or replaced by
            correlated Gaussian noise, 2.5 times less again (in the mean square of a prefix).
         3. Steps have a factor c.
-        4. In both calibrations d_0 = 0 in the recursion of step 3; with the printed d_1 = grad
+        4. In both calibrations d_0 = 0 in the recursion of step 3; with the paper's d_1 = grad
            f(theta_1; z_1) the first datum would count twice, and move a sum by 4 L.
         5. For gradients in l_q and d features the norm index is min(q, max(2, ln d)) or, if
            certified, the index of least smoothness. The paper prints min(q - 1, ln d - 1), the
            norm's smoothness.
-        6. The noise's radius has law Gamma(d/2, 2 sigma_+^2), printed as Gamma(d/2, 2 sigma_+).
+        6. The noise's radius has law Gamma(d/2, 2 sigma_+^2), in the paper Gamma(d/2, 2 sigma_+).
         7. Its directions follow the cone measure. `norm_index`, `radius` and `direction` =
            "printed" undo items 5, 6 and 7, each certified at its true cost;
            `lipschitz`, `smoothness` and `diameter` replace the true L, beta and D in the paper's
            size and clip.
         8. Claims beyond the proof (epsilon / (ceil(log2 T) + 1) > 3) are refused, unless
-           `beyond_validity`. The authors' public programs have printed directions, L = 4, beta = 1
+           `beyond_validity`. The authors' programs have the paper's directions, L = 4, beta = 1
            and D = 4, and do not clip.
 
     >>> from dpbandit import certify

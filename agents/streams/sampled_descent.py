@@ -111,14 +111,14 @@ class NoisySGD(Blocks):
 
     R is the radius of C in k dimensions, L the Lipschitz constant; [+ sqrt m] is for losses without
     smoothness. The m steps at the end of a block take 20 to 40 microseconds each for one replica:
-    the printed 10^8 steps at n = 10^4 take an hour. `steps` sets m; sigma is certified for it.
+    the paper's 10^8 steps at n = 10^4 take an hour. `steps` sets m; sigma is certified for it.
 
     Guarantee:
         (epsilon, delta)-DP of all released points for replacing one datum. A step draws the user
         with probability 1/n, and then its gradient moves by at most 2 L, as both gradients are of
         admissible data at a point of C; `SampledGaussianSpend` composes m steps exactly, for all
         iterates at once. Blocks are disjoint (parallel composition). The same accountant computes
-        the epsilon of the printed noise.
+        the epsilon of the paper's noise.
 
     Differs from the paper:
         1. Composition is exact.
