@@ -102,7 +102,7 @@ class LocalSums:
         return float(np.diff([0, *self._ends])[batch]) * self._variance
 
     def take_rounds(self, lead: tuple[int, ...], *datum: npt.NDArray[Any]) -> Floats | None:
-        """Make one call, with a round's datum of every replica; their shape `lead` is ignored."""
+        """Make one call with every replica's datum of a round; its shape `lead` is ignored."""
         return self(*datum)
 
     def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:

@@ -164,7 +164,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         return self.choose(context, uniforms)
 
     def choose(self, context: Floats, uniforms: Floats) -> Ints:
-        """Return the arms (R,) to play after the first epoch, drawn by uniform numbers, (R,)."""
+        """Return arms (R,) to play after the first epoch, by random numbers `uniforms`, (R,)."""
         return self.scores(context).argmax(axis=1)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -178,7 +178,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         raise NotImplementedError
 
     def regression_of(self, gram: Floats, moment: Floats, releases: int = 1) -> Regression:
-        """Return the fit to the sum of `releases` releases; the ridge is the noise's norm."""
+        """Fit the sum of `releases` releases; the ridge is the spectral norm of their noise."""
         user = self.statistic.context_bound**2 / self.spec.dim
         Gamma = 2 * sqrt(self.spec.dim * releases) * self.gram_noise
         return Regression.of(
@@ -255,7 +255,7 @@ class OneRegression(Epochs):
     moments = started(EpisodeMoments)
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
-        """Return indices (R, K), predicted rewards minus `middle`; the largest is played."""
+        """Return scores of arms, (R, K), for rewards minus `middle`; the largest is played."""
         raise NotImplementedError
 
     def episodes(self) -> tuple[int, ...]:
@@ -348,7 +348,7 @@ class AdaCOFUL(OneRegression):
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: a user is in one release. "paper" has this for rewards alone, and so does the
+        proves: a user is in one release. "paper" protects rewards alone, and so says the
         ledger: contexts are public, Gram matrices exact, and contexts decide when episodes end.
 
     Differs from the paper:
@@ -393,7 +393,7 @@ class AdaPrivateTS(OneRegression):
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: a user is in one release. "paper" has this for rewards alone, and so does the
+        proves: a user is in one release. "paper" protects rewards alone, and so says the
         ledger: contexts are public, and Gram matrices exact.
 
     Differs from the paper:

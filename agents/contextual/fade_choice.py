@@ -38,7 +38,7 @@ _CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
 _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _REGRESSION_MARGIN = 10
-"""Factor on the noise with which `few_features` must still hold for `VERY_FEW` to hold"""
+"""Factor on the noise with which `few_features` must still hold for features to be very few"""
 _MIN_DIRECTIONS = 4
 """Smallest number of features for `FadeCentred`; with fewer, most contexts may equal their mean"""
 _MIN_ROUNDS_PER_ARM = 20

@@ -425,7 +425,7 @@ class FadeCurve(ScoredSales):
         return self._in_turn(turn)
 
     def _in_turn(self, round: int) -> Ints:
-        """Return indices (R,) of prices to offer in round `round` of the first offers, from 0."""
+        """Return indices (R,) of prices for round `round` of the first offers, counted from 0."""
         block, place = divmod(round, self.spec.n_actions)
         while len(self._orders) <= block:
             self._orders.append(self._turns().argsort(axis=1))

@@ -207,7 +207,7 @@ class ImaginedSlates:
     ) -> tuple[Floats, Floats]:
         """Return rows of the chosen arms, and slates' mean rows, by batch: (R, m, 2 N, d) each.
 
-        `one` selects replicas. Policies are parameters (R, m, d), the first of them uniform play
+        `one` is a slice of replicas. Policies are parameters (R, m, d), the first one uniform play
         if `random`; `in_force`, (m, N), is the index of the policy that chose from a slate. The
         last N slates are the first N reflected in the line along the policy's parameter, with the
         same arms chosen, so that components orthogonal to the parameter cancel in sums.

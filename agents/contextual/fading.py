@@ -30,7 +30,7 @@ from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior, posterior
 BanditSpecT = TypeVar("BanditSpecT", bound=BanditSpec)
 
 _LEVEL_BATCHES, _LEVEL_ROUNDS, _MIN_LEVEL_ROUNDS = 3, 15, 10
-"""Number of short batches that learn the level of rewards, their rounds times mu, least rounds"""
+"""Number of short batches for the level of rewards, rounds of each times mu, and least rounds"""
 _MIN_ANYTIME_GROWTH = 0.01
 """Smallest growth of batches without a horizon, so that the list of their ends is short"""
 MAX_COORDINATES = 1000

@@ -238,7 +238,7 @@ class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
     """rounds of uniform play, T0; if None, 500 / epsilon clipped to 200 to 2000 for two arms, else
     twice that, at most a fifth of T"""
     blocks: Layout | None = None
-    """layout of sums; if None, two arms' sums are subtracted, and more arms have one each"""
+    """layout of sums; if None, the difference of two arms' sums, or a sum per arm for more arms"""
     shrinkage: Shrinkage = "soft-threshold"
     """function by which estimates from the weighted releases are shrunk"""
     centre: (
