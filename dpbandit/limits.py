@@ -293,13 +293,13 @@ def _angles(dim: int) -> tuple[Floats, Floats]:
 
 
 _WINDOW_NODES = 200
-"""Number of quadrature nodes in a window of the distance |D| between the two parameters."""
+"""Number of quadrature nodes in a window of the distance of the two parameters."""
 _WINDOW_WIDTHS = 40
-"""Number of widths tried for windows of |D|, from 0.05 / sqrt(dim) to 3 times the signal."""
+"""Number of tried widths of windows of distance, from 0.05 / sqrt(dim) to 3 times the signal."""
 _MAX_DEVIATIONS = 12.0
 """Standard deviations above the mean beyond which the distance of parameters is neglected."""
 _MIN_WINDOW_MASS = 1e-13
-"""Prior probability below which a window of |D| is left out, which only lowers the bound."""
+"""Prior probability below which a window of distances is left out, which lowers the bound."""
 
 
 def least_regret_for_gaussian_parameters(
@@ -333,7 +333,7 @@ def least_regret_for_gaussian_parameters(
 
 
 def _windows(dim: int, width: float) -> Iterator[tuple[float, float, float, float]]:
-    """Yield each window's probability, means of |D| and |D|^2, and information J, for signal 1."""
+    """Yield each window's P(j), E_j|D|, E_j|D|^2 and Fisher information J_j (part 4), for signal 1."""
     nodes, weights = np.polynomial.legendre.leggauss(_WINDOW_NODES)
     for centre in np.arange(0, 1 + _MAX_DEVIATIONS / sqrt(dim) + width, width):
         low, high = max(0.0, centre - width), centre + width

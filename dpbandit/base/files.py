@@ -379,7 +379,7 @@ def _row(cell: str, texts: Sequence[str]) -> str:
 
 
 PROGRAM = ("dpbandit", "source", "numpy", "scipy")
-"""Keys of a provenance (versions, code hash) of the programs whose versions can change results."""
+"""Keys of a provenance whose values (versions, code hash) can change a run's numbers."""
 _HASHED_SUFFIXES = (".py", ".csv", ".gz", ".json", ".parquet", ".toml")
 """Suffixes of files of code and data that enter `source_digest`."""
 # libraries whose versions a provenance records

@@ -6,7 +6,7 @@ from dpbandit.base import rounded
 
 
 class Losing(NamedTuple):
-    """Noun and verbs for regret, since dollars are lost but mistakes are made."""
+    """Unit and verbs for regret in sentences, since dollars are lost but mistakes are made."""
 
     noun: str
     """unit of regret in sentences, such as dollars; empty if rewards have no unit"""

@@ -53,7 +53,7 @@ class Held:
     thing: Any
     """mechanism or agent whose privacy proof may need the facts"""
     facts: Facts
-    """facts that hold for the rounds that it receives"""
+    """facts that hold for the rounds that this thing receives"""
     lost: Mapping[Fact, str]
     """facts that do not hold -> name of the environment or agent that fails to provide them"""
 
