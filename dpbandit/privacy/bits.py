@@ -197,7 +197,7 @@ def _rounded(devices: int) -> int:
 _CELLS_PER_STDDEV = 1000
 """Approximate number of loss-grid cells per standard deviation of the privacy loss of one bit"""
 _STDDEVS = 20.0
-"""Half-width of a range of counts in standard deviations; mass outside, < 1e-80, is infinite loss"""
+"""Half-width of the counts in standard deviations; mass outside, < 1e-80, is infinite loss"""
 _MAX_COUNTS = 400
 """Largest number of coin counts that are evaluated; counts between them are rounded down"""
 _MASS_MARGIN = 1 + 1e-11

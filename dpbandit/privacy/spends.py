@@ -345,7 +345,7 @@ def spent(spend: Spend, rounds: int) -> Spend:
 
 
 def _part(spend: Spend, norm: Callable[[Slots], float], inside: Callable[[Spend], Spend]) -> Spend:
-    """Return `spend`'s part for releases that `norm` counts in its release plan; all without one."""
+    """Return the part of `spend` for releases that `norm` counts in its release plan, if any."""
     if isinstance(spend, Parallel):
         return replace(spend, parts=tuple(map(inside, spend.parts)))
     slots: Slots | None = getattr(spend, "slots", None)
