@@ -333,7 +333,7 @@ def least_regret_for_gaussian_parameters(
 
 
 def _windows(dim: int, width: float) -> Iterator[tuple[float, float, float, float]]:
-    """Yield each window's P(j), E_j|D|, E_j|D|^2 and Fisher information J_j (part 4), for signal 1."""
+    """Yield each window's P(j), E_j|D|, E_j|D|^2 and Fisher information J_j (part 4), for S = 1."""
     nodes, weights = np.polynomial.legendre.leggauss(_WINDOW_NODES)
     for centre in np.arange(0, 1 + _MAX_DEVIATIONS / sqrt(dim) + width, width):
         low, high = max(0.0, centre - width), centre + width

@@ -58,7 +58,7 @@ def cost_of_privacy(results: Results) -> tuple[str, ...]:
 
 
 class _Cost(NamedTuple):
-    """Cost of privacy for the private agent with the smallest mean regret at a certified epsilon."""
+    """Cost of privacy for the private agent with least mean regret at a certified epsilon."""
 
     run: AgentRun
     at: str
