@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 ALL_CHOICES = "all"  # selects all rows, or all readings
-T = TypeVar("T")
+T = TypeVar("T")  # type of a row
 
 
 class Reproduced(NamedTuple):

@@ -34,7 +34,7 @@ from dpbandit.running.answers import by_score, score, starting  # noqa: E402
 
 LINE_WIDTH = 100
 """Largest number of letters in a line of code."""
-PAGE = ROOT / "docs" / "catalogue.md"
+PAGE = ROOT / "docs" / "catalogue.md"  # page that is written
 HEAD = """# Catalogue
 
 All agents, grouped by what they play, and all environments. The *score* is the mean on the problems

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-FOLDER = ROOT / "docs" / "findings"
+FOLDER = ROOT / "docs" / "findings"  # of the figures
 _UCB = "shariff-sheffet-ucb:calibration=paper"  # DP-UCB as printed
 _TREES = "wdp-cocop:window=256:noise=gamma:calibration=paper"  # an agent as printed
 _SIZE = (3.0, 1.875)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-PEERS_FOLDER = Path(__file__).resolve().parent
+PEERS_FOLDER = Path(__file__).resolve().parent  # of this comparison's programs
 PEERS = ("obp", "river", "coba", "mabwiser", "contextualbandits")  # other libraries
 FASTEST = "obp"
 """Library to whose speed the targets refer; if it is missing, no target is checked"""

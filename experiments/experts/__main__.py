@@ -7,7 +7,7 @@ from dpbandit.base.tables import Table
 from dpbandit.experiments.experts import verdicts
 from dpbandit.experiments.study import Answers, Found, Sizes, command, read, start, tabulated
 
-STUDY = read("experts")
+STUDY = read("experts")  # contents of the folder's study.toml
 
 
 def run(sizes: Sizes, out: Path) -> Found:

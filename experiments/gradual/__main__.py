@@ -9,7 +9,7 @@ from dpbandit.base.tables import Table
 from dpbandit.experiments.gradual import table
 from dpbandit.experiments.study import Found, Sizes, command, read, start, tabulated
 
-STUDY = read("gradual")
+STUDY = read("gradual")  # contents of the folder's study.toml
 
 
 def report(found: pd.DataFrame) -> Iterator[Table]:

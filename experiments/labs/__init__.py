@@ -10,7 +10,7 @@ from typing import Any
 
 from dpbandit.base import InputError, not_installed, write_atomically
 
-FOLDER = Path(__file__).resolve().parent / "notebooks"
+FOLDER = Path(__file__).resolve().parent / "notebooks"  # of all labs
 _NAME = re.compile(r"lab_(\d\d)_\w+")  # of a lab's file
 
 
@@ -85,7 +85,7 @@ def find(number: int) -> Lab:
 _HINT = "\n\nSolutions are folded: click the three dots, or the triangle, below an exercise."
 _FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}  # metadata of folded code
 _DETAILS = "<details>\n<summary>{}</summary>\n\n{}\n\n</details>"  # folded text
-_SUMMARIES = {"hint": "Hint", "check": "Check yourself", "solution": "Solution"}
+_SUMMARIES = {"hint": "Hint", "check": "Check yourself", "solution": "Solution"}  # by tag
 
 
 def notebook(lab: Lab, *, solutions: bool = True) -> Any:

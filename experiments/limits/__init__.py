@@ -15,7 +15,7 @@ from dpbandit.privacy import mu_of
 from dpbandit.results.plots import Overlay, final, style
 from dpbandit.results.runs import standard_error
 
-STUDY = read("limits")
+STUDY = read("limits")  # contents of the folder's study.toml
 PRIVATE, YARDSTICK = "FADE", "not private: full budget a release"
 """Labels of two curves against epsilon; for the second, epsilon is the budget of each release"""
 _RATIOS = ("FADE / full budget", "FADE / bound")  # columns of `table`

@@ -24,7 +24,7 @@ from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.running.environments import problem_maker
 
-STUDY = read("pricing")
+STUDY = read("pricing")  # contents of the folder's study.toml
 _BASELINES = ("Uniform", "BestFixed")  # names of runs that do not learn
 
 

@@ -8,7 +8,7 @@ from dpbandit.base.tables import Table
 from dpbandit.experiments.study import Found, Sizes, command, read, start
 from dpbandit.results.runs import AgentRun
 
-STUDY = read("returning_prices")
+STUDY = read("returning_prices")  # contents of the folder's study.toml
 _TABLE_COLUMNS = ("shift", "spread", "agent", "certified_epsilon", "mean", "se")  # to print
 
 

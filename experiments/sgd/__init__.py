@@ -28,14 +28,14 @@ from dpbandit.privacy import epsilon_of, mu_of
 from dpbandit.results.problems import Setup
 from dpbandit.results.runs import AgentRun, standard_error
 
-STUDY = read("sgd")
+STUDY = read("sgd")  # contents of the folder's study.toml
 STUDY.sizes["rows"] = rows()
 PROBLEMS = dict(zip(("equal", "stated"), STUDY.problems, strict=True))
 """Name of theta*, "equal" (as the authors' program has) or "stated" -> label of the problem"""
 FLOOR = "least squares"  # label of the agent that nearly attains the least risk
 COMPETITORS = tuple(STUDY.agents["OFW, certified"])[2:]  # labels of other private agents
 _RADIUS, _BOUND = 2.0, 1.25
-"""Radius of the domain, and bound on the absolute value of responses"""
+"""Radius of the domain, and largest absolute value of responses"""
 
 
 def setup_of_regression(setting: Setting, *, seed: int, theta: str = "equal") -> Setup:

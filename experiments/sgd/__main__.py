@@ -117,7 +117,7 @@ def _draw_over(
         legend_beside(axes)
 
 
-_PASSES, _STOPS, _FEWEST = 10, 5, 16
+_PASSES, _STOPS, _FEWEST = 10, 5, 16  # of NoisySGD: steps per user, and stops; smallest T
 _FIGURE_5_2 = (Setting(1.5, 10, 2000), Setting(inf, 10, 2000))  # norm p, dimension, users
 _FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))  # norm p, dimension, users
 

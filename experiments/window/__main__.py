@@ -8,7 +8,7 @@ from dpbandit.experiments.study import Answers, Found, Sizes, command, read, sta
 from dpbandit.experiments.window import READINGS, ROWS, Size, costs, costs_table, measure, report
 from dpbandit.results.runs import AgentRun, protected
 
-STUDY = read("window")
+STUDY = read("window")  # contents of the folder's study.toml
 
 
 def run(sizes: Sizes, out: Path) -> Found:
