@@ -105,7 +105,7 @@ class Visitors:
         self._slot = 0
 
     def next(self) -> Ints:
-        """Return the person who comes in the next slot, (R,); -1: nobody, as after the horizon."""
+        """Return who comes in the next slot (round), (R,); -1 if nobody, as after the horizon."""
         uniforms, over = self._uniforms(), self._slot == self._horizon
         candidate = self._candidates[self._slot - over]
         presence = np.full(len(candidate), 1.0 - self._empty)  # the probability that she comes

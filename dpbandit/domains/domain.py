@@ -81,7 +81,7 @@ class Domain(ABC):
 
     @property
     def geometry(self) -> float | None:
-        """Constant mu of a polytope's local linear oracle (`projections`); None if unknown."""
+        """Constant mu of a polytope's local oracle, with steps <= sqrt(N) mu radius; or None."""
         return None
 
     @cached_property

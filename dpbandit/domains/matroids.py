@@ -367,7 +367,7 @@ def blocks(edges: Ints, vertices: int) -> Ints:
 
     A bridge has its own number. Fundamental cycles of one spanning tree are joined if they share
     edges; with B the incidence matrix, the cycle of edge f has the tree's edges e with y_e != 0 in
-    the solution of B_tree y = B_f.
+    the solution of B_tree y = B_f, columns of B.
     """
     incidence = _incidence(edges, vertices)
     tree = kruskal(np.zeros((1, len(edges))), edges, vertices)[0] > 0

@@ -34,7 +34,7 @@ class ConcaveBase(Domain):
 
     `marginals`, m, are the decreasing differences g(i) - g(i - 1); the corners are all orders of m
     (a permutahedron), for example of (N, ..., 2, 1) for ranks. The diameter is
-    sqrt(2 (m.m - m.reversed m)), the outer radius `|m - mean m|`.
+    sqrt(2 (<m, m> - <m, reversed m>)), the outer radius `|m - mean m|`.
 
     >>> ConcaveBase((3.0, 2.0, 1.0)).lowest(np.array([[5.0, -4.0, 0.0]]))
     array([[1., 3., 2.]])

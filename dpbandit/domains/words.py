@@ -9,7 +9,7 @@ from dpbandit.domains.domain import Domain
 from dpbandit.shelf import open_shelves
 
 MAX_COORDINATES = 500
-"""Largest dimension of groups, edges or a matrix; beyond it, computing a basis takes seconds."""
+"""Largest dimension of domains of groups, edges or matrices; beyond, a basis takes seconds."""
 
 
 def domain_named(text: Any, **beside: Any) -> Domain:

@@ -138,7 +138,7 @@ def minimise_quadratic(
 
 
 def frank_wolfe_gap(domain: Domain, x: Floats, gradient: Floats) -> Floats:
-    """Return the gap max_s <gradient, x - s> over points s of the domain, (R,)."""
+    """Return the duality gap max_s <gradient, x - s> over points s of the domain, (R,)."""
     return np.vecdot(gradient, x - domain.lowest(gradient))
 
 
@@ -204,7 +204,7 @@ def _pairwise(
 def _corrective(
     domain: Domain, G: Floats, c: Floats, x: Floats, tolerance: float
 ) -> tuple[Floats, Floats]:
-    """Minimise for one replica: add the best corner to the atoms, find the best mixture, repeat.
+    """Minimise for one replica: add the best corner to the atoms (mixed points), optimise, repeat.
 
     Wolfe, "Finding the nearest point in a polytope" (1976), for any quadratic: if the best weights
     are not all positive, move towards them until a weight is 0, and drop that atom.
@@ -242,7 +242,7 @@ def _best_weights(atoms: Floats, G: Floats, gradient: Floats, weights: Floats) -
 
 
 def _make_room(atoms: Floats, weights: Floats) -> None:
-    """Replace the two lightest atoms by their mean in replicas whose table of atoms is full."""
+    """Replace the two lightest mixed points (atoms) by their mean in replicas with a full table."""
     full = np.flatnonzero(weights.min(axis=1) > 0)
     if len(full):
         one, two = weights[full].argsort(axis=1)[:, :2].T

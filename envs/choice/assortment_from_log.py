@@ -42,7 +42,7 @@ _MAX_COEFFICIENT = 25.0
 """Largest coefficient of a feature; beyond it rows count as separated, without a finite fit"""
 _FOLDS, _SEED = 5, 20_221  # of the cross-validation
 _MAX_SCALE_ERRORS = 3.0
-"""Largest distance of `Calibration.scale` from 1 without a warning, in standard errors"""
+"""Largest distance of the calibration factor from 1 without a warning, in standard errors"""
 
 ONE_SLOPE = (  # printed with the diagnostics, as an assumption of the model
     "One multinomial logit: a price costs every customer and product the same utility, and "

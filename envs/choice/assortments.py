@@ -147,7 +147,7 @@ class ExchangeSearch:
 
 
 def every_set(n_products: int, at_most: int, levels: int = 1) -> Ints:
-    """Return all sets of 1 to `at_most` products, (sets, products), by price level; 0: left out."""
+    """Return all sets of 1 to `at_most` products as price levels, 0: left out, (sets, products)."""
     found = np.zeros((count_sets(n_products, at_most, levels), n_products), np.int64)
     place = 0
     for size in range(1, at_most + 1):

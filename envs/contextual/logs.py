@@ -44,13 +44,13 @@ CHOSEN = 1e-4
 FUNCTION = 0.999
 """R2 of a regression of offers on features, above which their effects cannot be told apart"""
 
-WHO_IS_PROTECTED = (  # printed with the diagnostics
+WHO_IS_PROTECTED = (  # explanation printed with the diagnostics
     "Customers are rows of the log drawn with replacement, so in T rounds one of n real rows "
     "occurs about T/n times. A certificate protects one simulated customer of one round, never a "
     "row of your log. The curve, the diagnostics and stored contexts are functions of the log: do "
     "not publish them as private."
 )
-WHICH_PERSON_IS = (  # printed with the diagnostics if people come back
+WHICH_PERSON_IS = (  # explanation printed with the diagnostics if people come back
     "People are simulated: their tastes are drawn anew from a population that was fitted to the "
     "log, their features are those of people of the log. A certificate protects one simulated "
     "person in all her visits, never a person of your log: the population (which agents also get "

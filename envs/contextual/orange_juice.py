@@ -44,7 +44,7 @@ class Demand(NamedTuple):
         return (price - self.cost) * self.probability(row, price, tide)
 
     def probability(self, row: Ints, price: Floats, tide: Floats | float = 0.0) -> Floats:
-        """Return P(the customer of `row` buys at `price`); `tide` is added to all logits."""
+        """Return P(the customer of `row` buys at `price`); all logits are shifted by `tide`."""
         return np.asarray(expit(self.utility[row] + tide - self.slope * price))
 
 

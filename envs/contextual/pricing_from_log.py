@@ -56,7 +56,7 @@ _MAX_RISING_SHARE = 0.1  # largest share of rows in which demand rises with the 
 FLATTEST = -0.05
 """Upper bound of the logit's slope per half price range that `monotone="clip"` enforces"""
 
-WHY_PRICES = (  # printed with the diagnostics
+WHY_PRICES = (  # assumption printed with the diagnostics
     "A log does not record why a price was set. If prices followed demand, for reasons in no "
     "column, the curve below is wrong and no diagnostic finds it."
 )

@@ -36,7 +36,7 @@ from dpbandit.specs import ContextualSpec
 _MAX_P_VALUE = 0.05
 """p-value of the test that items differ, above which the log is refused"""
 
-WHY_ITEMS = (  # printed with the diagnostics
+WHY_ITEMS = (  # assumption printed with the diagnostics
     "A log does not record why an item was shown to a person. If items were shown to people who "
     "liked them, for reasons in no column, the rates below are wrong and no diagnostic finds it."
 )

@@ -30,7 +30,7 @@ def fluid_bound(margins: Floats, sales: Floats, stock: int, horizon: int, most: 
     The bound is the minimum over 0 <= l <= `most` of l stock + T E max(0, max_k (margin_k - l) P_k)
     where P_k is a person's probability to buy at price k, `sales` (n, K) for n equally likely
     people, and `most` the largest margin, or the cost of a unit beyond the stock if that is less.
-    Golden-section search finds the minimum of this convex function of l to 1e-9.
+    Golden-section search finds the minimum of this convex function of the multiplier l to 1e-9.
     """
 
     def bound(bid: float) -> float:

@@ -33,7 +33,7 @@ _NODES, _MODE_STEPS, _FIT_ROUNDS = 7, 25, 12  # nodes per axis; most steps to a 
 _STEP_TOLERANCE = 1e-3
 """A fit ends with the first round whose step is smaller than this, in standard errors"""
 _BLOCK_ENTRIES = 1 << 18
-"""Rows x nodes that are computed at once; changes speed, never values"""
+"""Number of rows x quadrature nodes computed at once; changes speed, never values"""
 _FOLD_SHARE, _SEED = 5, 20_221
 """Divisor of a person's rows (a fifth is held out), and seed of the draw of held-out rows"""
 
@@ -393,7 +393,7 @@ def refuse_alike(person: str, tastes: Tastes) -> None:
 
 
 def _needed_ratio() -> float:
-    """Return the value of `Tastes.ratio` whose p-value is `FALSE_ALARM`."""
+    """Return twice the log-likelihood ratio whose p-value is `FALSE_ALARM`."""
     from scipy.optimize import brentq  # not before: slow to import
 
     found: float = brentq(lambda x: (chdtrc(2, x) + chdtrc(3, x)) / 2 - FALSE_ALARM, 1, 50)

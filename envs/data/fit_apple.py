@@ -25,7 +25,8 @@ Array = NDArray[np.float64]
 
 DEMAND_FILE = Path(__file__).with_name("apple_demand.json")  # file that is written
 FEATURES = ("ecoprc", "regprc", "hhsize", "faminc", "educ", "age", "male")  # columns of the logit
-COVARIATES = (*FEATURES[2:], "inseason", "numlt5", "num5_17", "num18_64", "numgt64")  # balanced?
+# columns whose balance over the pairs of prices is tested
+COVARIATES = (*FEATURES[2:], "inseason", "numlt5", "num5_17", "num18_64", "numgt64")
 REGULAR_PRICES = (0.59, 0.89, 1.19)  # the experiment's prices of regular apples, dollars a pound
 PREMIUMS = (0.0, 0.2, 0.4)  # price of ecolabelled minus price of regular apples, dollars a pound
 CAP = 5  # largest number of pounds that a family buys

@@ -35,6 +35,7 @@ from scipy.stats import invwishart
 
 Array = NDArray[np.float64]
 
+# stored fit: mean and covariance of part-worths in the population, and their errors
 POPULATION = json.loads(Path(__file__).with_name("camera_population.json").read_text())
 PEOPLE, TASKS, D = 332, 16, 10  # of the survey; number of coefficients of a person
 SWEEPS, BURN_IN, THIN, CHAINS = 16_000, 4_000, 10, 2  # of the Markov chains

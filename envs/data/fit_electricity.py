@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from dpbandit.envs.data.fit_camera import CHAINS, Array, agree, chain, pooled
 
+# stored fit: mean and covariance of part-worths in the population, and their errors
 POPULATION = json.loads(Path(__file__).with_name("electricity_population.json").read_text())
 PEOPLE, TASKS, OFFERS = 361, 12, 4  # of the survey; contracts in a task
 

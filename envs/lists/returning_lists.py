@@ -24,7 +24,7 @@ class ReturningLists(ListRecommendation):
         The problem of `ListRecommendation`, where a user is one of N people, as in
         `ReturningUsers`. A person has the same context u at all her visits, and the parameter theta
         + tastes N(0, I/taste) in place of theta, with a deviation of norm at most 2 tastes. Agents
-        observe u, not the deviation. Every slot of a public clock has one candidate, fixed
+        observe u, not the deviation. Every slot (round) has one candidate, fixed
         beforehand; she comes, or the slot stays empty.
 
     Action space:

@@ -25,7 +25,7 @@ class ReturningUsers:
     Description:
         Person i has the parameter theta_i = theta_0 + tastes * N(0, I/d), with one theta_0 of norm
         1 for all, drawn anew for every episode; the deviation has norm at most 2 tastes. Every slot
-        of a public clock has one candidate, fixed beforehand; she comes, or the slot stays empty. A
+        (round) has one candidate, fixed beforehand; she comes, or the slot stays empty. A
         visit has K fresh rows of features, uniform on the unit sphere; arm a has mean reward X_a .
         theta_i, or logistic(4 X_a . theta_i).
 
@@ -139,7 +139,7 @@ class ReturningUsers:
         return z
 
     def _invite(self) -> None:
-        """Draw the visitors of this slot and their features."""
+        """Draw the visitors of this slot (round) and their features."""
         at = self._slot % self._block
         if at == 0:
             self._ahead = self._visits(self._block)
