@@ -278,8 +278,7 @@ _DEFAULT_HORIZON = 40
 _MAX_PILOT_RUNS = 160
 """Largest number of pilot runs on each stream, which choose the pair; at most `runs` / 10."""
 _MAX_TRAINING_RUNS = 5000  # largest number of runs that train scores; at most `runs` / 4
-# numbers that make the seeds of an audit's stages differ
-_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}
+_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}  # seed numbers
 
 
 def audit(

@@ -137,7 +137,7 @@ def judge(
 
     Each of two criteria, epsilon at delta and the excess over the trade-off curve (mu if GDP is
     claimed), chooses one test; for a pure-DP claim both choose the same. `failure` is divided by
-    the number of different tests before the other half is looked at, and by two for the bounds of
+    the number of different tests before the other half is read, and by two for the bounds of
     the false positive rate (FPR) and the true positive rate (TPR) of a test.
 
     Args:

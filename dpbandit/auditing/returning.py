@@ -9,7 +9,7 @@ from dpbandit.base import Floats, InputError
 from dpbandit.specs.people import NOBODY, ReturningSpec
 
 _EMPTY_SLOT_PERIOD = 3
-"""Distance in rounds between empty slots, left for the differing person alone to visit in."""
+"""Distance between rounds without a user, in which only the differing person may come."""
 
 
 class People:

@@ -318,7 +318,7 @@ def _beside(action_of_her: Any, experts: int, part: Part) -> Part:
 def memory(agent: Any, replicas: int, person: int | None = None) -> dict[str, Floats]:
     """Return all arrays (R, ...) that an agent holds outside mechanisms and random streams.
 
-    Personal memories are included, except that of `person`.
+    Arrays for single people (`PersonalMemory`) are included without the entry of `person`.
     """
     return {
         path: item.reshape(replicas, -1).astype(float)
@@ -340,7 +340,7 @@ def _personal_or_shared(agent: Any, person: int | None) -> Iterator[tuple[str, A
 
 
 def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
-    """Yield all arrays, mechanisms and people's memories that an agent has, each with its path."""
+    """Yield an agent's arrays, mechanisms and `PersonalMemory` items, each with its path."""
     found = (np.ndarray, Mechanism, PersonalMemory)
     for path, item in reached(agent, *found, Source, Streams, Ledger):
         if isinstance(item, found):
@@ -348,7 +348,7 @@ def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _changes(before: dict[str, Floats], after: dict[str, Floats]) -> list[Part]:
-    """Return the changes of all remembered numbers as columns, and masks of changed numbers."""
+    """Return the changes of an agent's numbers by one update as columns, and masks of changes."""
     found = []
     for path in sorted(after):
         old = before.get(path)

@@ -266,7 +266,7 @@ class RiverRanking(Lists):
         RiverRanking(lambda seed: linear_model.LogisticRegression())
 
     The model predicts a user's click on an item from the features (1, u * v) / sqrt(2), with u the
-    user's context and v the item's vector, and learns from every item that was looked at. Lists are
+    user's context and v the item's vector, and learns from every item that she examined. Lists are
     the items with the best predictions; models do not say how uncertain they are, so a list is
     random with probability `explore`. Slow by design: one Python call per replica, round and item.
 

@@ -549,7 +549,7 @@ def evaluate(
         q: a model of the reward: a function of contexts or an array, (n, K) for arms; a function of
             contexts and prices; (n, m, N) for lists. By default ridge regressions, cross-fitted, or
             fitted on earlier rows if the log is adaptive.
-        q_is_honest: promises that `q` was not fitted to these rows; required with `q`.
+        q_is_honest: True confirms that `q` was not fitted to these rows; required with `q`.
         folds: number of folds of cross-fitting.
         clip: the largest weight, for clipped-ips, clipped-dr and switch-dr.
         shrinkage: shrinkage of dros.

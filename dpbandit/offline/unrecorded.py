@@ -64,8 +64,7 @@ _MAX_GAMMA = 100
 _MIN_OTHER_REWARDS = 10
 """Smallest number of an arm's rows not of its most frequent reward; with fewer, a note."""
 _MAX_IMBALANCE = 0.1
-"""Largest distance of an arm's weighted mean feature to that of all rows, in standard deviations,
-for which there is no note."""
+"""Largest `Propensities.imbalance` of features, in standard deviations, that leads to no note."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -302,7 +302,7 @@ def check_sensitivity(one: Tape, two: Tape, t: Ints) -> float:
 
 
 def check_billboard(one: Tape, two: Tape, t: Ints) -> None:
-    """Check that, given all releases, memory and others' actions do not depend on a user's data."""
+    """Check that, given all releases, the agent and others' actions ignore a user's data."""
     found = billboard_differences(one, two, t)
     expect(
         not found,
@@ -329,7 +329,7 @@ def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
 
 
 def same_but_for_one_user(one: Tape, two: Tape, *, people: int) -> bool:
-    """Return True if personal memories differ for at most `people` people in every replica."""
+    """Return True if the arrays kept for each person differ for <= `people` people per replica."""
     for a, b in zip(one.personal, two.personal, strict=True):
         for x, y in zip(a, b, strict=True):
             other = (x != y).reshape(*x.shape[:2], -1).any(axis=2)  # finite numbers alone

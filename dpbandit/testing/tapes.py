@@ -294,9 +294,9 @@ class Tape(NamedTuple):
     releases: list[Any]
     actions: Any
     memories: list[bytes]
-    """digests of the agent's memory after each update, see `memory`"""
+    """digests of the agent's state, shared by all users, after each update, see `memory`"""
     personal: list[list[Any]]
-    """personal memories (R, N, ...) of N people after each update"""
+    """arrays (R, N, ...) that the agent keeps for each of N people, after each update"""
     order: list[int] | None = None
     """position on the tape of each call, in the order of calls; None if positions are 0, 1, ..."""
     blocks: int = 0
@@ -449,7 +449,7 @@ def recording(
 
 
 def memory(agent: Any) -> tuple[bytes, list[Any]]:
-    """Return a digest of an agent's shared memory, and its personal memories (R, N, ...)."""
+    """Return a digest of an agent's shared state, and its arrays (R, N, ...) for N people."""
     personal: list[Any] = []
 
     class Pickler(pickle.Pickler):
