@@ -97,7 +97,7 @@ class LikelihoodFits(Assortments):
     """Base class of agents that refit a logit to all choices, in memory that does not grow.
 
     Up to 512 recent rounds are stored and enter every Newton step exactly. When 512 are stored,
-    their log-likelihood is replaced by its expansion at the fitted theta, with information H::
+    m and G add up their log-likelihood's expansion at the fitted theta, with information H::
 
         m += score + H theta,  G += H          log-likelihood = m . theta - theta' G theta / 2
     """

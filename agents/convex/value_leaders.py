@@ -75,7 +75,7 @@ class ValueLeader(Points):
         oblivious    k T^(-1/3), as in the paper, or r / 2
         adaptive     k T^(-1/4), as in the paper, or r / 2
         tuned        the minimiser of `ValuePlan.regret_bound` with noise; r / 2, which has the
-                     least noise, if that bound exceeds T L D, the bound for any play
+                     least noise, if that bound exceeds T L D, which bounds any regret
         noiseless    the minimiser of that bound without noise, or r / 2
 
     Losses without curvature are regularised with H = (k M / (beta R)) sqrt(ln T / T), M the largest

@@ -159,7 +159,7 @@ class BinaryTreeExperts(Follower):
         return TreePlan(B, N, picks, eta, scale, tau, bound)
 
     def budget(self, picks: int, numbers: int) -> tuple[float, float]:
-        """Return a draw's bounded range, and the noise scale if a round is in `numbers` sums."""
+        """Return each of `picks` draws' bounded range, and the noise of each of `numbers` sums."""
         if self.epsilon == inf:
             return inf, 0.0
         half = 0.5 if picks else 1.0
@@ -205,7 +205,7 @@ class BinaryTreeExperts(Follower):
         self.taken = self.with_members(np.zeros((R, d), dtype=bool), np.ones(R, dtype=bool))
 
     def with_members(self, taken: Bools, replicas: Ints) -> Bools:
-        """Return the mask `taken` (R, d) of used experts, plus the sets of some replicas."""
+        """Return the mask `taken` (R, d) of used experts, with new sets of some replicas added."""
         taken = taken.copy()
         r, b = np.nonzero((self.members >= 0) & replicas[:, None])
         taken[r, self.members[r, b]] = True
@@ -243,14 +243,14 @@ class PotentialDraws(Mechanism):
           3. then x with probability prop. to exp(-eta S(x)); t* = t, rho fresh
 
     Guarantee:
-        All calls together cost `tests` and `picks` for replacing one round. *Tests.* A round moves
+        Calls cost `tests` and, for draws, `picks` for replacing one round. *Tests.* A round moves
         log phi(t) / eta by some b_t in [-1, 1], and log phi(t*) / eta by some a in [-1, 1], a = 0
         if t* is before it: q_t moves by a - b_t, between -2 and 2. If rho + a + 1 replaces rho,
         earlier tests still do not fire, and the test that fired needs a noise larger by 1 + b_t.
-        Both are shifts by 0 to 2, upwards, so a phase costs 2 / (scale of rho) + 2 / (scale of
-        tests), with Laplace or one-sided exponential noise. Every round is in the sums of every
-        later phase: K phases add up. *Picks.* eta S moves by eta either way, so a draw has bounded
-        range 2 eta.
+        Both are shifts by 0 to 2, upwards: tests of a draw cost 2 / (scale of rho) + 2 / (scale of
+        tests), with Laplace or one-sided exponential noise. A round is in all later sums: the
+        costs of K draws' tests add up. *Draws.* eta S moves by eta either way, so a draw has
+        bounded range 2 eta.
 
     Args:
         n_experts, streams: number d of experts, and the random streams of the replicas.
@@ -260,7 +260,7 @@ class PotentialDraws(Mechanism):
         uses: number of calls.
     """
 
-    # "All calls together cost `tests` and `picks` for replacing one round."
+    # "Calls cost `tests` and, for draws, `picks` for replacing one round."
     needs = SUMMED
 
     order = inf

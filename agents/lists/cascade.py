@@ -82,7 +82,7 @@ class ItemCounts(Lists):
     """Base class of agents that list the items with the largest bounds on their click rates.
 
     Bounds "kl" and "ucb1" put items that hardly any user looked at first. In a cascade a list's
-    order changes the looks, not the reward; "least-examined" shows the least seen items first.
+    order changes who sees an item, not the reward; "least-examined" has rarely seen items first.
     """
 
     bound, order = "kl", "index"

@@ -109,7 +109,7 @@ def usual_clip(loss: Loss, clip: Clip) -> float:
 
     It depends on public numbers alone. Steps follow the direction of a sum, so that clipping all
     gradients to one length changes only their weights. Squared losses have slopes in proportion to
-    answers, typically a fifth of the bound; slopes of other losses have similar sizes. Dense
+    labels, typically a fifth of the bound; slopes of other losses have similar sizes. Dense
     features of l_q norm 1 have l_2 norm near N^(1/2 - 1/q) in N dimensions. For losses other than
     regressions the clip is half the Lipschitz constant.
     """

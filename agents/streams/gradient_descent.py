@@ -110,7 +110,7 @@ class Blocks(Points):
 
 
 def block_lengths(horizon: int, refit: Refit, first: int) -> tuple[int, ...]:
-    """Return the users of each block, all for "once", `first`, 2 x `first`, .. for "doubling".
+    """Return the users of each block: all for "once"; `first`, 2 x `first`, .. for "doubling".
 
     >>> block_lengths(100, "once", 10), block_lengths(100, "doubling", 10)
     ((100,), (10, 20, 40))
