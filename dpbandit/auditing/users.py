@@ -267,7 +267,7 @@ class ContextUsers:
         return World(context * spec.context_bound / size, answers)
 
     def _extremes(self) -> dict[str, Answer]:
-        """Return named answers: highest reward, lowest reward, and arms with either by turns."""
+        """Return named answers: highest reward, lowest reward, and both by turns of the arms."""
         spec = self._spec
         low, high = spec.reward_low, spec.reward_high
         found: dict[str, Answer] = {"high": Always(np.array(high)), "low": Always(np.array(low))}

@@ -96,7 +96,7 @@ class Sum:
         self._others, self._part = self._others * factor, self._part * factor
 
     def nodes(self) -> Iterator[WithoutOthers]:
-        """Yield the nodes of the binary tree of rounds that contain the differing round."""
+        """Yield the released sums over tree nodes (spans of rounds) with the differing round."""
         releases = self._unpadded or self.without_others
         for t, item in enumerate(releases, start=1):
             below = t & (t - 1)  # t less its lowest bit: node t is the sum of rounds below + 1 to t

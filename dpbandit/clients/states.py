@@ -42,7 +42,7 @@ _STATE_NAMES = (  # attributes of a player that are saved
 
 
 def save_player(player: Player, path: str | PathLike[str]) -> str:
-    """Write a player's state, and its file's hash as a ticket to load it; return the path."""
+    """Write a player's state, and the file's hash as a ticket to load it; return the path."""
     return _write(path, {name: getattr(player, name) for name in _STATE_NAMES})
 
 

@@ -172,7 +172,7 @@ class Weighted(NamedTuple):
 
 
 def stable(law: Law, context: Floats, policy: Floats) -> Floats:
-    """Return rows' weights h (n,) in a weighted mean, by earlier contexts; first, 1 / sqrt(K)."""
+    """Return rows' weights h (n,), computed from earlier contexts; the first is 1 / sqrt(K)."""
     if isinstance(law, TypeLaw):
         return _of_types(law, policy.shape)
     if not callable(law):

@@ -39,7 +39,7 @@ _READ_ERRORS = (ValueError, OSError, EOFError, zlib.error, csv.Error)
 _NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")  # text of a number
 _NUMBER_WORDS = ("nan", "inf", "-inf")  # words that make no line a header
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d")  # start of a cell such as 01099
-_LEADING_ZERO_IN_TEXT = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)  # the same in a file
+_LEADING_ZERO_IN_TEXT = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)  # in CSV text
 
 
 def table_of(frame: Any) -> Any:

@@ -374,7 +374,7 @@ def check_agent(
 
     Args:
         config: the agent's config.
-        spec: public facts of a problem (actions, bounds), `MyProblem().spec`; small is fast.
+        spec: public facts of a problem, such as bounds: `MyProblem().spec`; small ones are fast.
         rounds: largest number of rounds played; the agent should release at least once in them.
         tested: mechanisms of yours whose noise you have tested.
 
