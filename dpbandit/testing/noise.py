@@ -69,7 +69,7 @@ def first_stddev(sums: Any) -> float:
 
 
 def nodes_of(sums: Any) -> tuple[float, int]:
-    """Return the squared norm of a user's column, and the number of noise draws in release 1."""
+    """Return the squared norm of a user's factor column, and the noise draws per first release."""
     if not isinstance(sums, PrefixSum):
         return 1, 1
     noise: Any = sums._noise
