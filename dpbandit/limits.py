@@ -249,8 +249,8 @@ def least_regret_for(problem: GLMBandit, mu: float) -> float:
 
     With probability 4 n Phi(-z) at most, where Phi is the standard normal distribution function,
     cutting off noise at z standard deviations changes a reward of either arm to one of n users. A
-    round costs at most twice the signal. The product of both is subtracted from the bound after
-    each round; as regret never falls, the largest difference holds at the end.
+    round costs at most twice the signal. The products, summed over rounds, are subtracted from
+    the bound after each round; as regret never falls, the largest difference holds at the end.
 
     Raises:
         InputError: the problem does not meet a condition, which the message names.
@@ -293,13 +293,13 @@ def _angles(dim: int) -> tuple[Floats, Floats]:
 
 
 _WINDOW_NODES = 200
-"""Number of quadrature nodes in a window of the distance of the two parameters."""
+"""Number of quadrature nodes in a window of `|D|`, the distance of parameters / sqrt(2)."""
 _WINDOW_WIDTHS = 40
-"""Number of tried widths of windows of distance, from 0.05 / sqrt(dim) to 3 times the signal."""
+"""Number of tried widths of windows of `|D|`, from 0.05 / sqrt(dim) to 3 times the signal."""
 _MAX_DEVIATIONS = 12.0
-"""Standard deviations above the mean beyond which the distance of parameters is neglected."""
+"""Standard deviations of a coordinate of D by which `|D|` may exceed the signal in windows."""
 _MIN_WINDOW_MASS = 1e-13
-"""Prior probability below which a window of distances is left out, which lowers the bound."""
+"""Prior probability below which a window of `|D|` is left out, which lowers the bound."""
 
 
 def least_regret_for_gaussian_parameters(
@@ -307,8 +307,8 @@ def least_regret_for_gaussian_parameters(
 ) -> float:
     """Compute a lower bound on the expected regret of mu-GDP agents for Gaussian parameters.
 
-    Arguments and errors are those of `least_regret`, except that `signal^2` is the mean square
-    norm of a parameter and dim = 2 is allowed. Part 4 of the module has the proof.
+    Arguments, errors and whom the bound covers are as in `least_regret`, but `signal^2` is the mean
+    square norm of a parameter and dim = 2 is allowed. Part 4 of the module has the proof.
 
     >>> bound = least_regret_for_gaussian_parameters
     >>> round(bound(1_000, dim=50, signal=1.0, noise=0.5, mu=0.268), 1)

@@ -127,11 +127,11 @@ class AuditReport:
     """Report of an audit: what `runs` runs on each of two neighbouring data sets prove.
 
     `eps_lower` and, if GDP is claimed, `mu_lower` are lower bounds of epsilon at `delta` and of mu.
-    `eps_lower_gdp` is the epsilon that Gaussian noise of mu = `mu_lower` has at `delta`. The
-    agent's true trade-off curve passes at or above the point (`fpr`, `tpr`), an upper bound of the
-    false and a lower bound of the true positive rate of the adversary's test; `above_curve` is True
-    if the certificate's curve passes below the point. All statements together are wrong with
-    probability at most `failure`.
+    `eps_lower_gdp` is the epsilon that Gaussian noise of mu = `mu_lower` has at `delta`; other
+    noise may have less. The agent's true trade-off curve passes at or above the point (`fpr`,
+    `tpr`), an upper bound of the false and a lower bound of the true positive rate of the
+    adversary's test; `above_curve` is True if the certificate's curve passes below the point. All
+    statements together are wrong with probability at most `failure`.
     """
 
     agent: str

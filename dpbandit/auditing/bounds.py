@@ -191,7 +191,7 @@ def _choices(a: Floats, b: Floats, failure: float) -> list[tuple[float, bool, fl
 def _rates(
     a: Floats, b: Floats, cuts: Floats, forward: bool, failure: float
 ) -> tuple[Floats, Floats]:
-    """Return a lower bound of TPR and an upper bound of FPR for each threshold in `cuts`."""
+    """Return lower TPRs and upper FPRs of calling runs >= cut B, or backward runs < cut A."""
     below_a, below_b = (np.searchsorted(np.sort(s), cuts) for s in (a, b))
     hits, false = (len(b) - below_b, len(a) - below_a) if forward else (below_a, below_b)
     n_hits, n_false = (len(b), len(a)) if forward else (len(a), len(b))
@@ -207,7 +207,7 @@ def _epsilons(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
 
 
 def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
-    """Return the mu proven by each (FPR, TPR); without GDP, proven epsilon - claimed epsilon."""
+    """Return mu proven by each (FPR, TPR); without GDP, the largest excess over claimed epsilons."""
     if claim.mu is not None:
         return np.asarray(ndtri(tpr) - ndtri(fpr))
     each = [

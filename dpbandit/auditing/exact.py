@@ -224,7 +224,7 @@ def matched_filter(difference: Floats, covariance: Floats) -> Score:
 
 @dataclass(frozen=True)
 class LaplaceRatio:
-    """Score for columns with Laplace noise and means `first` on data set A, `second` on B, (p,)."""
+    """Score for columns with independent Laplace noise, means `first` on A, `second` on B, (p,)."""
 
     first: Floats
     second: Floats

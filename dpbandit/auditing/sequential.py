@@ -45,7 +45,7 @@ _TESTED_LEVELS = np.linspace(0.05, 2.0, 40)
 """Candidate lower bounds of epsilon and of mu, in units of the claimed epsilon and mu."""
 _MAX_EPSILON = 30.0  # no feasible number of runs refutes a larger epsilon
 _MAX_LEARNING_PAIRS = 10_000
-"""Number of pairs after which scores are not learned anew, as more runs hardly improve them."""
+"""Number of pairs from which on scores are not learned anew."""
 
 
 class Bet(NamedTuple):

@@ -175,7 +175,7 @@ def random_round(horizon: int, rng: np.random.Generator) -> int:
 BACKGROUND_SCALE = 1e-6
 """Norm of background users' contexts, in units of the bound; too short to change a sum."""
 _OUT_OF_BOUNDS_FACTOR = 10.0
-"""Size, in units of the public bound, of the data of a user who breaks the bound."""
+"""Norm of contexts out of bounds, in bounds; distance of rewards to their range, in its width."""
 
 
 class ContextUsers:
@@ -367,11 +367,11 @@ class AdviceUsers:
 
 
 _OUTWARD_STEP = 1e3
-"""Norm of a datum beyond the set of admissible data, in units of the bound of a datum."""
+"""Size of entries of data out of bounds, in bounds of a datum; spread of values, in ranges."""
 
 
 class DataUsers:
-    """Users of convex problems, each with a datum or, if feedback is loss values, a constant loss.
+    """Users of convex problems, each with a datum; some have a constant loss if values are seen.
 
     All users but the differing one have the admissible datum nearest to 0.
     """

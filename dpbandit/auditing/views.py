@@ -3,7 +3,7 @@
 A score is a function of a run, learned to be large on stream B rather than on stream A::
 
     1. replace a category (vertex, arm, yes or no) by its log-ratio of frequencies on B and on A
-    2. leave out the columns whose means differ least between A and B
+    2. leave out the columns whose means on A and B are fewest standard deviations apart
     3. weight the others by Sigma^-1 (mean_B - mean_A), Sigma their covariance     (Fisher 1936)
 
 For sums with Gaussian noise, step 3 is the matched filter; training runs have the same noise on
@@ -47,9 +47,9 @@ from dpbandit.running.episode import Episode
 from dpbandit.specs import AgentConfig, Spec, Step, made_agent
 
 _MAX_WEIGHTED_COLUMNS = 64
-"""Largest number of columns in one score; at most a tenth of the number of training runs."""
+"""Largest number of columns in one score; at most a tenth of the training runs, or 4 if more."""
 _COVARIANCE_RIDGE = 1e-6  # added to the diagonal of the covariance of columns of variance 1
-_RELATIVE_ROUNDING = 1e-12  # floor on a column's standard deviation, as a share of its maximum
+_RELATIVE_ROUNDING = 1e-12  # floor on a column's standard deviation, as a share of max(1, maximum)
 
 
 class Columns(NamedTuple):
@@ -348,7 +348,7 @@ def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _changes(before: dict[str, Floats], after: dict[str, Floats]) -> list[Part]:
-    """Return the changes of an agent's numbers by one update as columns, and masks of changes."""
+    """Return the differences between an agent's arrays before and after, and masks of changes."""
     found = []
     for path in sorted(after):
         old = before.get(path)

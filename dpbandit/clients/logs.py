@@ -316,7 +316,7 @@ def read_open_bandit(table: Any, *, n_items: int) -> Logged:
 
     Args:
         table: a DataFrame, a mapping from names to columns, or the path of a file such as all.csv.
-        n_items: number of items in the campaign: 80 of "all", 34 of "men", 46 of "women".
+        n_items: number of items, numbered from 0: 80 of "all", 34 of "men", 46 of "women".
 
     >>> rows = {"item_id": [0, 2], "position": [1, 3], "click": [0, 1],
     ...         "propensity_score": [1 / 3, 1 / 3]}

@@ -137,7 +137,7 @@ def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
 
 
 def _inverse(matrix: Floats, noise: float) -> Floats:
-    """Invert a Gram matrix with noise of standard deviation `noise`, plus a larger ridge."""
+    """Invert a Gram matrix plus a ridge that covers noise, of stddev `noise` off the diagonal."""
     D = len(matrix)
     spread = 2 * sqrt(D) * noise  # spectral norm of the noise
     eigenvalues, U = np.linalg.eigh(matrix)

@@ -136,7 +136,7 @@ def bootstrap(terms: Terms, alpha: float, seed: int) -> tuple[float, float]:
 
 
 def empirical_bernstein(stakes: Stakes, alpha: float, w_max: float) -> tuple[float, float]:
-    """Return an interval for any number of rows, by Theorem 4 of Maurer and Pontil, COLT 2009."""
+    """Return an interval for any n, weights <= `w_max`: Maurer and Pontil, COLT 2009, Theorem 4."""
     n, x = len(stakes.up), stakes.up
     if n < 2:
         return 0.0, 1.0

@@ -152,8 +152,8 @@ def replay(
     recommendation algorithms", WSDM 2011, for finite logs::
 
         for each logged round, context x, arm a, reward r, propensity p, in random order:
-          1. with probability 1 - lowest / p skip it, so that accepted arms are uniform (no
-             round is skipped if all arms were equally likely)
+          1. with probability 1 - lowest / p discard it, so that accepted arms are uniform (no
+             round is discarded here if all arms were equally likely)
           2. b = the agent's choice at x
           3. if b = a, keep the round: the agent learns from (x, a, r), r counts
              else discard the round: "skip", the agent learns nothing;

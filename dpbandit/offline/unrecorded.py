@@ -76,7 +76,7 @@ class Assessment:
     dm: float
     """estimate of the direct method, a fitted model of rewards; no interval covers its error"""
     dr: tuple[float, float, float]
-    """doubly robust estimate and its interval, valid if nothing is hidden; NaN with too few rows"""
+    """doubly robust estimate; its interval, valid if nothing is hidden, NaN with too few rows"""
     bounds: "pd.DataFrame"
     """columns gamma (strength of confounding), least and most (bounds by these rows), low and high
     (bounds with sampling error), gain_low and gain_high (for the gain over the log's own policy)"""
@@ -145,7 +145,7 @@ def assess(
 
     Args:
         policy: as in `evaluate`, a policy that does not learn and was made without these rows.
-        log: independent rows, all chosen by the same random function of the context.
+        log: independent rows, all chosen by one random function of what was seen, logged or not.
         gammas: strengths of hidden confounding, from 1, nothing hidden, to 100.
         level: confidence level of the intervals.
         folds: number of folds of cross-fitting.
@@ -332,7 +332,7 @@ class Propensities:
         return np.asarray(self.theta + step.reshape(-1, *self._shape))
 
     def imbalance(self, pi: Floats) -> float:
-        """Return the largest distance of an arm's weighted mean feature to that of all rows."""
+        """Return the largest distance of an arm's weighted mean feature to the mean, in stddevs."""
         weight, most = 1 / self.of_logged(), 0.0
         for arm in np.flatnonzero(pi.any(axis=0)).tolist():
             w = np.where(self._action == arm, weight, 0)

@@ -161,7 +161,7 @@ def check_blind(config: AgentConfig, spec: Spec) -> None:
 REPLICAS = 24
 """Number of replicas per replaced user; each overlooks a missing clip with probability 1/2."""
 EVERYBODY = "everybody"
-"""Entry of `swapped` that replaces a different user in each replica, spread over all rounds."""
+"""Entry of `swapped` that replaces users of evenly spread rounds, one in each replica."""
 FIRST_WORLD, OTHER_WORLD = 1, 2
 """Seeds of the users, and of the users who replace some of them."""
 SWAPPED = (0, 14, EVERYBODY)
@@ -214,7 +214,7 @@ def check_joint_dp(
     swapped: Collection[int | str] = SWAPPED,
     replicas: int = REPLICAS,
 ) -> tuple[float, Tape]:
-    """Check joint DP; return the largest change of an input / its sensitivity, and a tape."""
+    """Check joint DP; return the largest change of an input / sensitivity, and the first tape."""
     one, two, t = two_worlds(config, spec, swapped, replicas)
     largest = check_sensitivity(one, two, t)
     check_billboard(one, two, t)
@@ -375,7 +375,7 @@ def check_agent(
     Args:
         config: the agent's config.
         spec: public facts of a problem, such as bounds: `MyProblem().spec`; small ones are fast.
-        rounds: largest number of rounds played; the agent should release at least once in them.
+        rounds: largest number of rounds played; all that the agent does should happen in them.
         tested: mechanisms of yours whose noise you have tested.
 
     Returns:

@@ -42,7 +42,7 @@ HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
 
 
 def first_stddev(sums: Any) -> float:
-    """Return the standard deviation of a sum's first noise that follows from its privacy cost."""
+    """Return the standard deviation of a sum's first noise, by its privacy cost, in its units."""
     spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
     if hasattr(sums, "honest"):  # noise of every device
         return float(S * getattr(sums, "person_norm", 1.0) / spend.mu / sums.honest**0.5)
@@ -194,7 +194,7 @@ class Drawn(NamedTuple):
     first: Floats
     """noise of release 1, (R, rows, ..), >= 6,000 numbers, without rows that begin later"""
     last: Floats
-    """noise of a later release, in which all rows have noise, (R, coordinates)"""
+    """noise of a later release, of the rows that have begun by then, (R, coordinates)"""
 
 
 def drawn_by(config: AgentConfig, spec: Spec) -> list[Drawn]:
