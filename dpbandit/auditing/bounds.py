@@ -207,7 +207,7 @@ def _epsilons(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
 
 
 def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
-    """Return mu proven by each (FPR, TPR); without GDP, the largest excess over claimed epsilons."""
+    """Return mu proven by each (FPR, TPR); without GDP, its largest excess over claims."""
     if claim.mu is not None:
         return np.asarray(ndtri(tpr) - ndtri(fpr))
     each = [
