@@ -15,6 +15,7 @@ from dpbandit.base import (
     inside,
     one_of,
     rows,
+    share,
     whole,
 )
 from dpbandit.privacy.curves import mu_of
@@ -93,6 +94,7 @@ class PersonSum(FadingSum):
         honest: float = 1.0,
     ) -> None:
         one_of("counted", counted, COUNTED)
+        share("honest", honest)  # more than 1 would take noise away
         m = len(released_ends(ends, horizon))
         release_ends, k, b = released_ends(ends, horizon), visits.cap, visits.separation
         self.replaces = counted == "latest"
@@ -205,12 +207,12 @@ def for_a_person(spend: Spend, visits: Visits) -> Repeated:
     """Return the cost for a person with `visits` of a mechanism that costs `spend` for one round.
 
     With k the cap and b the separation of `visits`, replacing her changes n = k rounds, or n = 2 k
-    if she may come at other times: the slots she leaves and those she takes, each a pattern of k
-    rounds b apart. With S(k, b) the sensitivity to k rounds b apart, a running sum moves no further
-    than by S(k, b) / S(1, 1) rounds if her slots stay, and else than by the lesser of
-    S(2 k, 1) / S(1, 1) and `moving` S(k, b) / S(1, 1). `moving` is 2 by the triangle inequality,
-    and less for short contributions v, v' (beyond a null round's): with columns c_t of products
-    >= 0, V the largest `|v|` and m the least <v, v'>::
+    if she may come at other times: the slots she leaves, null rounds without her, and those she
+    takes, each a pattern of k rounds b apart. With S(k, b) the sensitivity to k rounds b apart, a
+    running sum moves no further than by S(k, b) / S(1, 1) rounds if her slots stay, and else than
+    by the lesser of S(2 k, 1) / S(1, 1) and `moving` S(k, b) / S(1, 1). `moving` is 2 by the
+    triangle inequality, and less for short contributions v, v' (beyond a null round's): with
+    columns c_t of products >= 0, V the largest `|v|` and m the least <v, v'>::
 
         |sum of c_t v_t, t left, - sum of c_t v'_t, t taken|^2 <= S^2 (2 V^2 + 2 max(0, -m))
 

@@ -244,6 +244,7 @@ def test_certificates_say_who_is_protected():
         (lambda: PersonalFADE(noise=0.0), "noise=0.0"),
         (lambda: PersonalFADE(trust="local"), "trust='local'"),
         (lambda: PersonalFADE(honest=0.5), "trust='aggregated'"),
+        (lambda: sums("first", epsilon=1.0, honest=4.0), "honest=4.0"),
         (lambda: PersonalFADE(counted="latest", memory=False), "'latest' with a memory"),
         (lambda: PerPerson(FADE(), told=0), "told=0"),
         (
