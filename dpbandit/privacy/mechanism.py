@@ -69,8 +69,8 @@ def moving(statistic: Statistic) -> float:
     """Return the cost of moving a user to another time slot, divided by that of replacing her.
 
     With v, v' contributions of rounds beyond that of a null round, V the largest `|v|` and m the
-    least <v, v'>, it is sqrt(2 V^2 + 2 max(0, -m)) divided by the sensitivity. The numerator is
-    `statistic.move_sensitivity`; without one the cost is 2, a replacement in each slot.
+    least <v, v'>, it is sqrt(2 V^2 + 2 max(0, -m)) divided by the sensitivity, clipped to [1, 2].
+    The numerator is `statistic.move_sensitivity`; without one the cost is 2, one for each slot.
     """
     move_sensitivity: float = getattr(statistic, "move_sensitivity", inf)
     return float(np.clip(move_sensitivity / statistic.sensitivity, 1.0, 2.0))
@@ -460,7 +460,7 @@ def _opened(spends: Sequence[Spend]) -> Iterator[Spend]:
 
 
 def parts_of(spend: Spend) -> tuple[Spend, ...]:
-    """Return the spends of single mechanisms that add up to `spend`."""
+    """Return the spends, as their mechanisms declare them, of the mechanisms in `spend`."""
     if isinstance(spend, Repeated):
         return parts_of(spend.part)
     if not isinstance(spend, Sequential):

@@ -180,12 +180,12 @@ class LinearRounds:
     """Base class of statistics of linear bandits: clipped rounds, in blocks by parameter vector::
 
         disjoint  every arm has its own, all see one context (R, d): K blocks of dimension d
-        joint     the same model as one block of dimension K d, x in the chosen arm's block
+        joint     the same model as one block of dimension K d, x in the chosen arm's slot
         shared    one parameter, every arm has its own row of a (R, K, d) context: one block
 
     A round is (context x, action, reward r). x is clipped to norm `context_bound` = C, r to
     [reward_low, reward_high] with `|r| <= B`, and r x to norm `moment_clip` = c_u if that is set,
-    else c_u = B C. A round adds to the block of the arm played and 0 to all others.
+    else c_u = B C. A round adds to the block, or slot, of the arm played and 0 to all others.
     """
 
     n_actions: int
@@ -394,7 +394,7 @@ class SecondMoments(LinearRounds):
         return self.pack(grams, self._summed(moment, batch[1]))
 
     def _single_round(self, x: Floats, moment: Floats, action: Ints) -> Floats:
-        """Return the vectors of one round, non-zero in the block of the arm played only."""
+        """Return the vectors of one round, non-zero in the slot of the arm played only."""
         r, (i, j, products, moments) = rows(len(x))[:, None], self._slots
         vectors = np.zeros((len(x), *self.shape))
         vectors[r, 0, products[action]] = x[:, i] * x[:, j]

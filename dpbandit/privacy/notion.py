@@ -174,7 +174,7 @@ class Facts(Protocol):
 
     @property
     def carries(self) -> bool:
-        """True if the environment reveals users' data to other users."""
+        """True if a user's round changes the environment that later users meet."""
         ...
 
 
@@ -248,7 +248,7 @@ class Notion:
 
     def on(self, problem: Facts) -> "Notion":
         """Return this notion for an agent on a problem, adapted to the problem's properties;
-        nothing is covered if the environment reveals users' data to other users."""
+        nothing is covered if a user's round changes the environment that later users meet."""
         if not self.covers or problem.carries:
             return replace(self, covers=frozenset())
         unit, reads, masks = self.unit, self.reads, problem.masks

@@ -53,8 +53,8 @@ def leaves_norm(column: Floats, every: int, cap: int, separation: int) -> float:
 
     Visits b = `separation` >= `every` slots apart are floor(b / every) leaves apart. Else at most
     n = ceil(every / b) share a leaf; as the norm is convex in the counts and C'C >= 0, the worst
-    pattern fills leaves with n visits and puts the other r = `cap` mod n into one: r visits enter
-    one leaf more than the other n - r.
+    pattern fills leaves with n visits and puts the other r = `cap` mod n into one: n sums of one
+    visit a leaf, r of them over one leaf more.
     """
     whole("every", every, 1)
     _check(cap, separation)

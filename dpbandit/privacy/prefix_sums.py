@@ -551,7 +551,7 @@ class BLT(Correlated):
 
     @staticmethod
     def side_by_side(parts: Sequence["BLT"], normals: Draws) -> "BLT":
-        """Return one noise `(R, parts, *shape)` that continues the noises `parts`, at equal steps.
+        """Return one noise `(R, parts, *shape)` that continues parts of equal scale and step > 0.
 
         Its further draws are from `normals`.
         """

@@ -37,7 +37,7 @@ class Fact(StrEnum):
     LOSS = "which family losses are of"
     """losses are in a public family, and data are moved into its set, so that slopes are bounded"""
     WORLD = "that nobody's answers depend on others' actions"
-    """answers of a user depend on her own action alone; else a notion of privacy covers nothing"""
+    """a user's answers do not depend on others' actions; else a notion of privacy covers nothing"""
 
 
 class Hearing(StrEnum):

@@ -70,7 +70,7 @@ class PureSpend(Composed):
     rho: float
     """zCDP parameter, the sum over mechanisms"""
     groups: tuple[tuple[float, int], ...]
-    """(epsilon, number of mechanisms with that epsilon or less), at most 512 rows"""
+    """(epsilon, number of mechanisms of that epsilon or rounded up to it), at most 512 rows"""
     _rho_per_square: ClassVar[float] = 1 / 2
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class PureSpend(Composed):
                 )
 
     def _rounding_ratio(self) -> float:
-        """Return the largest factor by which `PureSpend.of` rounded an epsilon up."""
+        """Return the largest ratio of a group's epsilon to one that `pure` and `rho` may sum."""
         each = sorted(epsilon for epsilon, _ in self.groups)
         if sum(count for _, count in self.groups) <= _GROUPS or not 0 < each[0] <= each[-1] < inf:
             return 1.0

@@ -24,8 +24,9 @@ from dpbandit.specs.choice import chances, weights
 class Purchases:
     """Counts of purchases b by product, and of offers z without any purchase.
 
-    A purchase of y adds 1 to b_y; a user who buys nothing of a set adds 1 / sqrt(`at_most`) to z_y
-    of each product y in it. In a multinomial logit b_y / z_y estimates y's attraction, for any set.
+    A purchase of y adds 1 to b_y; a user who buys nothing of a set adds 1 to z_y of each product
+    y in it, divided by sqrt(`at_most`) until `unpack`. In a multinomial logit b_y / z_y estimates
+    y's attraction, for any set.
 
     Guarantee:
         Replacing one user moves the counts by at most sqrt(2): whatever is fed, hers is a vector of
@@ -132,7 +133,7 @@ class ChoiceScores:
     def total(self, *batch: AnyArray) -> Floats:
         # (n, R, D), (n, R, S, D), (n, R, S), (n, R) -> `(R, *shape)`
         theta, x, there, y = batch
-        offered = there > 0  # non-finite marks are no offer
+        offered = there > 0  # NaN marks no offer
         x = clip_norm(x, self.context_bound) / self.context_bound * offered[..., None]
         with np.errstate(invalid="ignore", over="ignore"):
             p = chances(weights(np.matvec(x, theta)), offered)

@@ -231,7 +231,7 @@ def bit_epsilon(rate: float, probability: float) -> float:
 
 
 def redraw_probability(rate: float, epsilon: float) -> float:
-    """Return the least redraw probability of a bit of `epsilon`, the inverse of `bit_epsilon`.
+    """Return the least redraw probability for which a bit costs `epsilon`, if that is >= `rate`.
 
     >>> round(redraw_probability(0.1, 0.6187), 3)
     0.1

@@ -1,4 +1,4 @@
-"""Privacy cost of Wishart noise, exact, by a one-dimensional law of the privacy loss.
+"""Privacy cost of Wishart noise, from above, by the exact one-dimensional law of its losses.
 
 Sheffet, "Private approximations of the 2nd-moment matrix using existing techniques in linear
 regression" (2015), releases M + W, W ~ W_p(L^2 I, k), for Gram matrices M of rows z of length p,
@@ -41,7 +41,7 @@ _MAX_EPSILON = 100.0
 
 @dataclass(frozen=True)
 class WishartSpend:
-    """Cost of a tree whose nodes have Wishart noise of `degrees`, one user in `nodes` of them."""
+    """Cost of a tree whose nodes have W_p(L^2 I, degrees) noise, one user in `nodes` of them."""
 
     degrees: float
     dim: int
@@ -114,7 +114,7 @@ class WishartSpend:
 
 @cache
 def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
-    """Return the least whole number of degrees of freedom that is (epsilon, delta)-DP."""
+    """Return the least whole degrees of freedom, >= dim + 4, certified (epsilon, delta)-DP."""
     if delta < 1e-12:
         raise InputError(f"Expected delta={delta} >= 1e-12 for Wishart noise.")
     low = dim + 4  # chi^2 needs k - q + 1 >= 1 with room to spare
@@ -138,7 +138,7 @@ def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
 
 @lru_cache(maxsize=8)
 def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Composition]:
-    """Return the privacy losses of removing and of adding a user's row, composed over all nodes."""
+    """Return the losses, rounded up, of removing and of adding a row, composed over all nodes."""
     q = dim + 1
     a, freedom = (degrees - q - 1) / 2, degrees - q + 1
     width = 24 * sqrt(0.5 / freedom) + 60 / freedom
@@ -169,7 +169,7 @@ def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Compos
 
 
 def paper_degrees(epsilon: float, delta: float, *, dim: int, levels: int) -> float:
-    """Return the degrees of freedom in Shariff and Sheffet's paper, for a tree of `levels`."""
+    """Return the degrees of freedom of Shariff and Sheffet (2018) for a tree of `levels`."""
     if epsilon == inf:
         return dim + 4
     spread = 224 * levels / epsilon**2 * log(8 * levels / delta) * log(2 / delta)
