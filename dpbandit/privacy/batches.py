@@ -235,7 +235,7 @@ class OnePointEstimates:
         return largest(self.low, self.high, self.offset) * self.dim / self.zeta
 
     def total(self, *batch: AnyArray) -> Floats:
-        # Values y (n, R) and directions u (n, R, k) -> (R, k)
+        # Values y (n, R) and directions u (n, R, dim) -> (R, dim)
         y, u = batch
         return self.estimate(clip_range(y, self.low, self.high) - self.offset, u)
 

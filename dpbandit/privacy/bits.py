@@ -35,8 +35,8 @@ from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend, largest_epsi
 class SignBits:
     """Sum of sign(reward - centre) sign(context) in the block of the arm played, 0 in all others.
 
-    A sign is 0 where its argument is 0 or not finite: a device then has no bit to send, and sends a
-    fair coin instead.
+    A sign is 0 where its argument is 0, and all are if the context or reward is not finite: a
+    device then has no bit to send, and sends a fair coin instead.
 
     **Sensitivity.** 2 sqrt(d), for d signs against their opposites (for two different arms sqrt(2
     d)).
@@ -154,7 +154,7 @@ class BitSum(Mechanism):
         self._released, self._sum = 0, np.zeros((len(streams), *statistic.shape))
 
     def noise(self, batch: int) -> float:
-        """Return the variance that coins and flips add to a coordinate of a batch's release."""
+        """Return the variance that coins and flips add to a batch's sum, mean over coordinates."""
         n = np.diff([0, *self._ends])[batch]
         bits = n * (1 / (1 - 2 * self._flips[batch]) ** 2 - 1 / self._statistic.n_actions)
         return float(self._coins[batch] + bits)
@@ -220,7 +220,7 @@ class BitSpend:
     """Cost of `bits` bits of a person, each hidden among B coins, B ~ Bin(coins, chance) public.
 
     Guarantee:
-        The privacy loss is exact, rounded up; pure epsilon is bits x log((1 - flip) / flip).
+        The privacy loss is exact given B, rounded up; pure epsilon: bits x log((1 - flip) / flip).
 
     >>> spend = BitSpend.among_coins(558, bits=10)
     >>> spend.delta(1.0) <= 1e-5 < BitSpend.among_coins(557, bits=10).delta(1.0)

@@ -8,7 +8,7 @@ changes the eigenvalues of a Gram matrix; `Spectrum` bounds by how much.
 **Second moments with the noise of Shariff and Sheffet**: the paper's constants, Wishart nodes.
 Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018, for n
 releases of Gram matrices of dimension D, contexts `|x| <= C`, rewards `|r| <= B`, L^2 = C^2 + B^2,
-and failure probability alpha, with eigenvalues of the noise up to a multiple of Upsilon::
+and failure probability alpha. The spectrum is of the noise plus a multiple of I::
 
     m = 1 + ceil(log2 n)                                          levels of the tree
     s = 4 sqrt(m) L^2 ln(4/delta) / epsilon                       Gaussian node, off the diagonal
@@ -16,7 +16,7 @@ and failure probability alpha, with eigenvalues of the noise up to a multiple of
     k = D + 1 + ceil(224 m ln(8m/delta) ln(2/delta) / epsilon^2)  Wishart node, W(L^2 I, k)
     Upsilon = 4 sqrt(mk) L^2 (sqrt(D) + sqrt(2 ln(8T/alpha)))     spectrum in [Upsilon, 2 Upsilon]
 
-The proofs behind s and k compose loosely; the ledger has the exact cost of the noise.
+The proofs behind s and k compose loosely; the ledger has the certified cost of the noise.
 """
 
 from dataclasses import dataclass, replace

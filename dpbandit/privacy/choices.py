@@ -43,7 +43,7 @@ class GivenScores:
     """Scores (R, n) computed anew for each call; one user moves each by at most `sensitivity`.
 
     The caller guarantees the sensitivity, as there is no public range to clip to. -inf excludes a
-    candidate (a public choice); the mechanism stores no scores.
+    candidate (a public choice); no scores of earlier calls are used.
     """
 
     # "one user moves each by at most `sensitivity`"

@@ -43,7 +43,7 @@ def tastes(u: Floats) -> Floats:
 
 
 def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
-    """Return features phi (..., m, 1 + q) of items v (..., m, q) for clipped users u (..., q).
+    """Return features phi (..., m, 1 + q) of items v (..., m, q) for users u (..., q), clipped.
 
     phi = (c, u * v) / sqrt(1 + c^2), with the constant coordinate c = `common`.
     """
@@ -64,8 +64,8 @@ def possible_clicks(model: ClickModel, clicks: Floats) -> Floats:
 class ListStatistic(ABC):
     """Base class of sums over users of a moment z (d) and a Gram matrix G (d, d) of a user's list.
 
-    The sum is of vectors (z, g G_ii, g sqrt(2) G_ij for i < j), g = `gram_weight`, whose Euclidean
-    norm equals the Frobenius norm.
+    The sum is of vectors (z, g G_ii, g sqrt(2) G_ij for i < j), g = `gram_weight`, in which
+    the Frobenius norm of g G is Euclidean.
     """
 
     model: ClickModel
@@ -137,12 +137,13 @@ class ListClicks(ListStatistic):
         mean     z = sum p_k y_k phi_k;                            G = sum p_k b_k phi_k phi_k'
 
     over the positions k that the user is known to have examined, with features phi_k and weight
-    f_k: the examination probability chi_k in a `PositionBased` model, else 1. F is the sum of f, or
-    of f^2, over all positions, a public constant. As a click at k has mean f_k phi_k . theta, F G
-    theta is the mean of z: "squares" is least squares, of least variance for homoscedastic clicks,
-    and "clicks" has the most signal for the same noise. The two agree where f is 0 or 1. "mean" has
-    answers y in {-1, 1} at m positions, p = 1/m and b = 1; in a `PositionBased` model answers are
-    1 and -b_k, b_k = chi_k / (2 - chi_k), with weights p_k in proportion to chi_k (2 - chi_k).
+    f_k: the examination probability in a `Browsing` or `PositionBased` (chi_k) model, else 1. F is
+    a public bound on the sum of f, or of f^2, over all positions. As a click at k has mean f_k
+    phi_k . theta, F G theta is the mean of z: "squares" is least squares, of least variance for
+    homoscedastic clicks, and "clicks" has the most signal for the same noise. The two agree where f
+    is 0 or 1. "mean" has answers y in {-1, 1} at m positions, p = 1/m and b = 1; in a
+    `PositionBased` model answers are 1 and -b_k, b_k = chi_k / (2 - chi_k), with weights p_k in
+    proportion to chi_k (2 - chi_k).
 
     Guarantee:
         With g = `gram_weight`, replacing one user moves "clicks" and "squares" by at most sqrt(2 +
@@ -180,6 +181,7 @@ class ListClicks(ListStatistic):
         An empty slot, u = 0 without a click, has moment 0 and Gram matrix G_0 = s/2 e_1 e_1',
         0 <= s <= 1, and others have G_11 <= 1/2. So `|G - G_0|^2 <= 1 - s/2 + s^2/4` and
         <G - G_0, G' - G_0> >= -s/2 + s^2/4, so that s cancels in the sum of both bounds.
+        It is `sensitivity`, and at most 4 with "mean".
         """
         return (2 if self.counted == "mean" else 1) * self.sensitivity
 
@@ -226,10 +228,10 @@ class ListResiduals(ListStatistic):
 
         z = h sum f_k (click_k - f_k p_k) phi_k, clipped to length 1
         G = h sum f_k^2 phi_k phi_k' / F
-        h = 1 / max(1, sum e_k p_k)
+        h = 1 / max(1, sum e_k^2 p_k)
 
-    e_k is the f_k^2 of a user without a click: her z is never clipped, and h depends on no clicks.
-    F is the sum of f^2 over all positions. If attraction is phi . theta*, z has mean F G (theta* -
+    e_k is the f_k of a user without a click: her z is never clipped, and h depends on no clicks.
+    F is a public bound on the sum of f^2. If attraction is phi . theta*, z has mean F G (theta* -
     theta), which is 0 at the true parameter, whatever the error of G.
 
     Guarantee:
@@ -290,8 +292,8 @@ class ListCounts:
         Users with clicks at k < j differ by 2 + (j - k) ones, a user with a click at k and one
         without by 1 + (m - k), and a user and an empty slot (answers not finite, no impressions) by
         m impressions and a click, so any two by at most m + 1 in L1, sqrt(m + 1) in L2. That is
-        less than the 2 m and sqrt(2 m) of m separate pairs of counters. An empty slot may have
-        another list, but adds nothing to its counts.
+        less, if m > 1, than 2 m and sqrt(2 m) of m separate pairs of counters. An empty slot may
+        have another list, but adds nothing to its counts.
 
     >>> counts = ListCounts(3, 2)
     >>> counts.total(np.array([[[2, 0]]]), np.array([[[1, 0]]]))
@@ -327,7 +329,7 @@ class ListCounts:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest L2 change of the counts if a user moves to another time slot."""
+        """Largest L2 change if a user moves to another slot, sqrt(2 m + 2), as counts are >= 0."""
         return sqrt(2) * self.sensitivity
 
     def total(self, *batch: Any) -> Floats:

@@ -4,7 +4,7 @@
 
     factorisation      noise law                  tree nodes that a user enters, of m leaves
     Honaker            any                        bit_length(m) nodes
-    KAry               any, the default if pure   levels, fewer than in a binary tree
+    KAry               any, the default if pure   levels(m, k) nodes, few if k is large
     Window(W)          any                        log2(W) + 1 nodes, for window DP
     Independent        any                        1
     Hybrid(norm)       any                        1, whatever the horizon
@@ -38,7 +38,7 @@ class Honaker(Factorisation):
     Honaker, "Efficient use of differentially private binary trees", TPDP 2015, the estimate from
     below; used online by Kairouz, McMahan, Song, Thakkar, Thakurta and Xu, "Practical and private
     (deep) learning without sampling or shuffling", ICML 2021. A node's sum is estimated from its
-    own noise z_i and, at no cost, from its children's estimates; the two are weighted by 1 /
+    own noisy sum and, at no cost, from its children's estimates; the two are weighted by 1 /
     variance. When leaf t completes the nodes of levels 0..j above it, their errors are, bottom up::
 
         e_0 = z_0,   e_i = v_i z_i + (1 - v_i) (e_left + e_right),   v_0 = 1

@@ -230,7 +230,7 @@ def least_fading_multiplier(releases: int, fade: float, *, epsilon: float, delta
 
 
 class AggregatedSum(FadingSum):
-    """Securely aggregated sum of each batch of n devices, a fraction h of which is honest::
+    """Securely aggregated sum of each batch of n devices, a fraction h being honest and staying::
 
         each device adds N(0, (S / mu)^2 / (h n) I) to its statistic of sensitivity S
         the server sees the sum of the batch, by cryptography, and nothing else of it

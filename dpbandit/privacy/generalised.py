@@ -35,7 +35,7 @@ from dpbandit.privacy.prefix_sums import PrefixSum, Tree, leaves
 from dpbandit.privacy.spends import GaussianSpend, Spend, check_loss
 
 _MAX_LOG_TAIL = 740.0
-"""Minus log of the probability of the noise's tail, which counts as an infinite loss"""
+"""Minus log of the probability of the loss's tail, which counts as an infinite loss"""
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ class Printed:
 
     norm_index: Reading = "corrected"
     """index p of the noise's l_p norm in d dimensions, for sensitivity in l_q, which is
-    min(q, max(2, ln d)), or min(q - 1, ln d - 1) as printed in the paper"""
+    min(q, max(2, ln d)), or printed min(q - 1, ln d - 1) with kappa min(q - 1, e^2 (ln d - 1))"""
     radius: Reading = "corrected"
     """law of the noise's squared norm, Gamma(d/2, 2 sigma^2), or as printed Gamma(d/2, 2 sigma)"""
     direction: Reading = "corrected"
@@ -317,14 +317,14 @@ def printed_tree_sum(
 
         sigma_+^2 = 8 m^2 kappa ln(m / delta) (S / 2)^2 / epsilon^2,     m = ceil(log2 n) + 1,
 
-    kappa is the smoothness of the noise's norm, S / 2 = beta D + L for losses of smoothness beta
+    kappa is that of `Printed.norm`, S / 2 = beta D + L for losses of smoothness beta
     and Lipschitz constant L on a domain of diameter D, and n = T - 1 the users who can influence an
     action. q is the norm index of the gradients, whose sensitivity is in l_max(2, q).
 
     Guarantee:
-        `spend`, whose epsilon exceeds the claim, less so with corrected laws. Printed laws without
-        a proof (norm index below 2, or the printed direction) have infinite cost. The printed
-        radius is a proper law with sqrt(sigma_+) in place of sigma_+.
+        `spend`, not the claim: its epsilon may exceed it with a printed radius, a proper law with
+        sqrt(sigma_+) in place of sigma_+. Printed laws without a proof (norm index below 2, or the
+        printed direction) have infinite cost.
     """
     gaussian_target(epsilon, delta)
     (d,), m = statistic.shape, max(0, leaves(horizon, 1) - 1).bit_length() + 1

@@ -30,7 +30,7 @@ class RecursiveGradients:
 
     A round is (theta, previous, steps, context, action, reward); the first three are released or
     public: theta_i and theta_{i-1} of G arms, (R, G, d), and i, (G,), 0 for an arm that takes no
-    step in this round and then adds nothing. Contexts are (R, d), or (R, K, d) if `shared`.
+    step in this round and then adds nothing. Contexts are (R, d); (R, K, d) if `shared` (G = 1).
 
     Guarantee:
         x is clipped to max-norm `context_bound` = M, r to its range, the residual to
@@ -86,7 +86,7 @@ class RecursiveGradients:
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
     def gradient(self, *datum: AnyArray, clips: Floats | None = None) -> Floats:
-        """Return the gradients (R, arms, d) of a round, residuals clipped to `clips` if given."""
+        """Return the gradients (R, G, d) of a round; `clips` (R, G) replace `residual_clip`."""
         theta, previous, steps, context, action, reward = datum
         R, action = rows(len(theta)), action.astype(np.int64)
         arm = np.zeros_like(action) if self.shared else action

@@ -41,7 +41,7 @@ SMALLEST_DOUBLE = 5e-324
 _NAMED_PARTS, _TABLE_ROWS = 3, 20
 """Largest number of mechanisms named in a line, and of rows in a table of a ledger"""
 _MAX_GRID_MU = 50.0
-"""Largest mu at which dp-accounting is run; beyond it (epsilon > 1,000) it needs too much memory"""
+"""Bound on mu (epsilon about 1,000), from which on dp-accounting is not run, as GDP is exact"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -375,8 +375,8 @@ def most(
     """Return the largest x in [low, high] whose ledger meets the target, up to a factor `close`.
 
     Costs must grow with x, about as a power of x with exponent `slope` near `start` (`low` if
-    None). The search takes secant steps in logarithms of epsilon at the given delta, or of delta
-    where that is large; a step outside the bracket is replaced by `high` once, then by the middle.
+    None). Search is by secant steps in logarithms of epsilon at the given delta, or of delta where
+    it is large; a step beyond `high` is replaced by it once, others off the bracket by its middle.
     `low` has to meet the target; every other x returned has been tried.
 
     >>> ledger = lambda mu: Ledger((GaussianSpend(mu, "a sum"),))

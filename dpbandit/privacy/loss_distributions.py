@@ -151,7 +151,7 @@ _LOG_DELTA_PRECISION, _MAX_NEWTON_STEPS = 1e-7, 60
 _CHERNOFF_WIDTHS = 2.0 ** np.arange(1, -7, -1)
 """Exponents tried in Chernoff's bound, divided by the best exponent for a normal law"""
 _CACHED_CELLS = 2 * WINDOW
-"""Largest total number of grid cells of the cached convolutions"""
+"""Largest total number of grid cells of the convolutions cached when another is added"""
 
 
 class _Moments(NamedTuple):
@@ -259,7 +259,7 @@ class Composition:
         return min(1.0, delta), falling / delta if delta else 0.0
 
     def _tilt(self, reached: Callable[[float, _Moments], bool]) -> float:
-        """Return the least tilt of the grid, 0 included, at which condition `reached` is true."""
+        """Return the tilt of the grid next to where `reached` turns true, or 0 if true at 0."""
         if reached(0.0, self._moments(0.0)):
             return 0.0
         low, high = -_MAX_RUNG, _MAX_RUNG
