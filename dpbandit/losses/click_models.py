@@ -86,8 +86,8 @@ class ClickModel(ABC):
     def looked_at(self, clicks: Floats) -> Floats:
         """Return the probabilities that items of attraction 1 are clicked, by position, (..., m).
 
-        It is computed from the observed clicks (..., m) alone, and is 0 at positions that the user
-        is not known to have looked at.
+        It is computed from the observed clicks (..., m) in {0, 1} alone, and is 0 at positions that
+        the user is not known to have looked at.
         """
 
     def possible(self, clicks: Floats) -> Floats:

@@ -309,7 +309,7 @@ class OffsetQuadratic(Loss):
 
 
 def in_ball(domain: Domain, z: Floats, radius: float) -> Floats:
-    """Clip data to the domain's outer ball around the centre; non-finite rows become the centre."""
+    """Clip data to the hull's ball of `radius` at the centre; non-finite rows become the centre."""
     if radius == 0:
         return np.tile(domain.centre, (*np.shape(z)[:-1], 1))
     away = np.asarray(z, dtype=np.float64) - domain.centre

@@ -99,7 +99,7 @@ class Prediction(Loss):
 
 @dataclass(frozen=True)
 class Absolute(Prediction):
-    """Absolute error `|u - b|` of a prediction u for a label `|b| <= bound`."""
+    """Absolute error `|u - b|` of a prediction u, label `|b| <= bound`; slope 0 at the kink."""
 
     domain: Domain
     bound: float = 1.0
@@ -129,7 +129,7 @@ class Absolute(Prediction):
 class Hinge(Prediction):
     """Hinge loss max(0, 1 - b u) of a prediction u for a label b in [-1, 1].
 
-    Values lie in [0, 1 + R], R the domain's outer radius. The slope at the kink is 0.
+    Values lie in [max(0, 1 - R), 1 + R], R the outer radius. The slope at the kink is 0.
     """
 
     domain: Domain
@@ -188,8 +188,9 @@ class Logistic(Prediction):
 
 @dataclass(frozen=True)
 class Squared(Prediction):
-    """Squared error (u - b)^2 / 2 of a prediction u for a label `|b| <= bound`.
+    """Squared error (u - b)^2 / 2 of a prediction u for a label `|b| <= bound`; smoothness 1.
 
+    Gradients are at most L = R + bound, R the domain's outer radius, and values in [0, L^2 / 2].
     The best fixed point needs only the sums of a a', b a and b^2, a the features (`QuadraticSum`).
     """
 
