@@ -382,7 +382,7 @@ def blocks(edges: Ints, vertices: int) -> Ints:
 
 
 def inner_edges(edges: Ints, vertices: int) -> tuple[Bools, Ints]:
-    """Return masks of the edges inside M vertex subsets, (M, m), and the subsets' sizes, (M,)."""
+    """Return masks (M, m) of edges inside, and sizes (M,), of vertex sets with an edge inside."""
     codes = np.arange(2**vertices)[:, None]
     members = (codes >> np.arange(vertices)) & 1 > 0  # (2^n, n)
     inner = members[:, edges[:, 0]] & members[:, edges[:, 1]]

@@ -75,7 +75,7 @@ def _permutations(dim: Any) -> Domain:
 
 
 _UNIFORM = {"dim": 5, "rank": 1}  # default sizes of uniform matroids
-_GRAPHIC = {"vertices": None, "edges": None}  # sizes of spanning trees, without defaults
+_GRAPHIC = {"vertices": None, "edges": None}  # sizes of spanning trees; 5 vertices by default
 # name on the command line -> constructor and default sizes
 DOMAINS |= {
     "hypersimplex": (Hypersimplex, _UNIFORM),

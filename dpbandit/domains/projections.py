@@ -16,11 +16,11 @@ x in C, a radius r and a vector g an oracle answers p in C with::
     domain          p                                                   rho
     ball            the lowest point within r of x, in closed form      1
     box             x - r sign(g), clipped                              sqrt N
-    simplex         mass sqrt(N) r / 2 goes from the costliest           sqrt(N / 2)
+    simplex         mass sqrt(N) r / 2 goes from the costliest          sqrt(N / 2)
                     coordinates to the cheapest
     l_1 ball        the same, on its corners and 0: mass sqrt(N) r / b  2 sqrt N
     hypersimplex    as any polytope, with mu = D                        sqrt(N) D
-    any polytope    mass sqrt(N) mu r / D from the costliest vertices    sqrt(N) mu
+    any polytope    mass sqrt(N) mu r / D from the costliest vertices   sqrt(N) mu
                     that make up x to the cheapest of all
 
 b is the l_1 ball's radius, D the diameter, mu = psi D / xi: psi the largest spectral norm of N
@@ -46,7 +46,7 @@ class Nearest(NamedTuple):
     point: Floats
     """Projection on the domain, or its shrunken copy, (R, N)"""
     gap: Floats
-    """Bound on the error of `point` x, `|x - x*|^2 <= 2 gap` with x* the exact projection, (R,)"""
+    """Error bound of `point` x, `|x - x*|^2 <= 2 gap`, x* the exact projection; 0 if exact, (R,)"""
     calls: Ints
     """Number of linear oracle calls, (R,)"""
 
@@ -334,7 +334,7 @@ class L1Oracle(LocalOracle):
 
 
 class PolytopeOracle(LocalOracle):
-    """Local oracle of a polytope; x is stored as a mixture of vertices, and a call adds one."""
+    """Local oracle of a polytope; x is a mixture of vertices; `accept` adds at most one."""
 
     def __init__(self, domain: Domain, replicas: int, geometry: float) -> None:
         self._domain, N = domain, domain.dim

@@ -221,8 +221,9 @@ class SubmodularBase(Domain):
 
     Up to 12 items all subsets are listed: F is checked, the centre is the Shapley value (the mean
     corner over all orders), and the radii are exact. With more items the caller must give
-    `given_centre` and `inner_radius`, which are not checked, and the outer radius is a bound from
-    F(all) - F(all but i) <= x_i <= F({i}). The diameter is always a bound.
+    `given_centre` and `inner_radius`, which are not checked; they imply that the affine hull is
+    sum x = F(all). The outer radius is then a bound from F(all) - F(all but i) <= x_i <= F({i}).
+    The diameter is always a bound.
 
     >>> domain = SubmodularBase(lambda items: float(min(len(items), 2)), 3)
     >>> domain.lowest(np.array([[5.0, -4.0, 0.0]]))
