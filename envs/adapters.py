@@ -145,7 +145,7 @@ def _in_words(action: Any, clicks: Floats | None) -> str:
     )
 
 
-_INFO = ("expected_reward", "oracle_reward", "regret")  # entries of `info` in every step
+_INFO = ("expected_reward", "oracle_reward", "regret")  # `info` unless regret is in hindsight
 
 
 def make_problem(
@@ -237,7 +237,7 @@ class _Adapter:
         return None if problem.spec.masks == "none" else problem.mask()
 
     def _mask_info(self) -> dict[str, Any]:
-        """Return `info`'s entry `action_mask` as a mapping, empty if all actions are available."""
+        """Return `info`'s entry `action_mask` as a mapping, empty without masks."""
         mask = self._mask()
         return {} if mask is None else {"action_mask": mask.astype(np.int8)}
 

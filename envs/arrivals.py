@@ -79,7 +79,7 @@ class Visitors:
         self._arrivals, self._empty = problem.arrivals, problem.empty
         self._people, self._horizon = problem.people, problem.horizon
         self.visits = Visits(problem.visits, self._people if self._arrivals == "robin" else 1)
-        """visits that one person may make at most, and how many people may interleave"""
+        """largest number of visits of a person, and least distance of two of them in slots"""
 
     def spec(self, visit: BanditSpec) -> ReturningSpec:
         """Return the spec of a problem of returning people; `visit` is the spec of one visit."""

@@ -96,8 +96,8 @@ class Arms(ContextualProblem):
         * `table`: with law="table", rewards (T, K) as an array, or the path of a CSV or parquet
           file. Rows are played in order, or with `resample` drawn with replacement.
         * `reward_range`: (low, high), public bounds on a table's rewards, [0, 1] by default.
-          Rewards outside are clipped, NaN becomes low, and their rounds are counted; if their share
-          exceeds `most_outside`, `InputError` is raised.
+          Rewards outside are clipped, NaN becomes low, and their rounds are counted; if the share
+          of such rewards exceeds `most_outside`, `InputError` is raised.
         * `drift`: piecewise (in each quarter of the rounds the means are permuted anew) or walk
           (each mean is a random walk within [0, 1]).
         * `adversary`: switching (after a quarter of the rounds the best and the worst arm swap

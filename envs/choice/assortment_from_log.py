@@ -39,7 +39,7 @@ from dpbandit.specs.choice import PricedAssortmentSpec
 _NEWTON_STEPS = 100  # largest number of steps of each fit
 _NEWTON_TOLERANCE = 1e-10  # Newton's method stops when no coordinate of a step is larger
 _MAX_COEFFICIENT = 25.0
-"""Largest coefficient of a feature; beyond it rows count as separated, without a finite fit"""
+"""Largest constant or coefficient; beyond it rows count as separated, without a finite fit"""
 _FOLDS, _SEED = 5, 20_221  # of the cross-validation
 _MAX_SCALE_ERRORS = 3.0
 """Largest distance of the calibration factor from 1 without a warning, in standard errors"""

@@ -71,8 +71,8 @@ class GLMBandit(ContextualProblem):
         * `context_order`: 1, 2 or inf, the order of the norm of contexts.
         * `parameters`: `"dense"` Gaussian direction; `"sparse"` Gaussian on `sparsity` coordinates;
           `"sparse-signs"` +-1 and `"sparse-ones"` 1 on `sparsity` coordinates. All are scaled to
-          `signal` in the norm dual to that of contexts, except `"sparse-draws"`, which adds signal
-          / sparsity to each of `sparsity` coordinates drawn with replacement.
+          `signal` in the norm dual to that of contexts, except `"sparse-draws"`: signal / sparsity
+          on `sparsity` coordinates drawn with replacement, so on fewer if some coincide.
         * `link`, `noise`, `noise_law` (`"gaussian"` or `"uniform"`), `tail` (stddevs of the
           untruncated law, at most 8), `cap`: see Rewards.
         * `drift`: `"none"`; `"piecewise"` redraws the parameters every `drift_every` rounds;

@@ -346,7 +346,7 @@ def separation(
     lone: dict[str, Any],
     penalty: Floats,
 ) -> list[str]:
-    """Warn if a linear function of the columns separates yes from no; return [] otherwise.
+    """Return warnings if a linear function of the columns separates yes from no, else [].
 
     Separated rows have no fit without a penalty (Albert and Anderson, Biometrika 1984). For rows
     x_i with sign s_i = 1 for yes and -1 for no, the linear program max sum s_i x_i . b, subject to

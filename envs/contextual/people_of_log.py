@@ -58,7 +58,7 @@ def fit_people(
     """Fit the law of people's tastes, starting from `fit_demand`; ids are `log.groups`.
 
     Raises:
-        InputError: the log does not identify the effect of prices, or people do not differ.
+        InputError: the log does not identify the effect of prices, or that people differ.
     """
     groups: Any = log.groups
     count = np.bincount(groups)

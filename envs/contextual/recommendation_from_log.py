@@ -59,7 +59,7 @@ class ClickDiagnostics:
     impressions: tuple[int, ...]
     """number of rows in which each item was displayed"""
     chi_squared: float
-    """Wald statistic of the hypothesis that all items have equal click rates, from a sandwich
+    """Wald statistic of the hypothesis that the item makes no difference, from a sandwich
     covariance (clustered if `clusters` are given)"""
     freedom: int
     p_value: float

@@ -74,7 +74,7 @@ class Scenario:
     unit vector (its opposite for experts, so that the first is best), i = 1, ..., dim the i-th,
     "minus-first", "random" (one for each replica), or any vector"""
     size: float = 1.0
-    """scale of the data, in (0, 1]; not for experts, predictions and offsets"""
+    """scale of the data, in (0, 1]; not for experts, offsets, and predictions except ramp"""
     switches: int = 4
     turns: float = 1.0
 
@@ -206,7 +206,7 @@ class ConvexBandit(ConvexProblem):
         -f(x; z), from minus the highest to minus the lowest value of f (`spec.loss.value_range`).
 
         ================  ==================================================  ==============  =
-        loss              f(x; z), y = x - centre, R the domain's radius      L               H
+        loss              f(x; z), y = x - centre, R the outer radius         L               H
         ================  ==================================================  ==============  =
         linear            <a, y>, norm of a <= 1                              1               0
         experts           <c, x>, c in [0, 1]^N, simplex only                 sqrt(N) / 2     0
@@ -243,15 +243,15 @@ class ConvexBandit(ConvexProblem):
         * `adversary`: `"iid"`, one direction; `"fixed"`, also without noise; `"switching"` to a
           new direction `switches` times; `"drift"` around a circle `turns` times; `"adaptive"`
           towards the mean of all points played; `"strongly-adaptive"` to the point of the same
-          round (a negative control, against which one-point bandit methods have linear regret). Or
-          a function of a loss, streams and the horizon, see `dpbandit.envs.convex.problems`.
+          round (a negative control, against which one-point bandit methods may have linear regret).
+          Or a function of a loss, streams and the horizon, see `dpbandit.envs.convex.problems`.
         * `gap`, `direction`, `size`: data of linear losses are size (gap e + (1 - gap) v), e the
           round's direction and v uniform on the unit sphere of the domain's span; for quadratic and
           kink losses they are scaled to the domain or the tilt. In round 1 e is the first unit
           vector (`"first"`), its opposite (`"minus-first"`), the i-th unit vector (an integer i,
           from 1 to the dimension), `"random"`, or any vector. Experts' costs are 0 or 1, of mean
-          1/2, or 1/2 - gap for the first (the i-th) expert; a share `gap` of answers b follows e,
-          the rest is noise. Ramp losses are 0 at y = size R e, and with `gap` < 1 also near it.
+          1/2, or 1/2 - gap for the first (the i-th) expert; the share `gap` of an answer b follows
+          e, the rest is noise. Ramp losses are 0 at y = size R e, and with `gap` < 1 also near it.
         * `instance`: one of the reference problems, in place of all of the above but `dim` and
           `radius`: `"p-lin"` <e_1, x>; `"p-quad"` quadratic with gap 0.5; `"p-kink"`; `"p-tilt"`
           `1/2 |x|^2 - 2 x_1`, on the unit ball; `"sqrt-instance"` <e_1, x> / (2 sqrt T);

@@ -6,7 +6,7 @@ An adversary is called once per round with the actions, and returns the losses' 
 
   oblivious            draws blocks ahead and ignores actions;
   adaptive             uses the actions of earlier rounds, x_1..x_{t-1};
-  strongly adaptive    uses x_t, too. One-point bandit methods have linear regret against these
+  strongly adaptive    uses x_t, too. One-point bandit methods may have linear regret against these
                        adversaries, which are negative controls.
 
 A `Course` returns the direction of round t, a unit vector e_t in the domain's span; a `Law` draws

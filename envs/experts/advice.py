@@ -381,7 +381,8 @@ class Experts(ExpertsProblem):
         Minus the loss of the expert that was followed, in [-1, 0].
 
     Starting state:
-        The first round; the best expert is drawn anew (in a shared bernoulli table it is expert 0).
+        The first round; the best expert is drawn anew (in a shared bernoulli or small-loss table it
+        is expert 0).
 
     Arguments:
         * `kind`: see the table. `n_actions`: d; None: 16, or the kind's or the table's number.

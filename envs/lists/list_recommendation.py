@@ -213,8 +213,8 @@ class ListProblem(WithAvailability, ABC):
     def intra_list_distance(self) -> Floats:
         """Mean of (1 - v_i . v_j) / 2 over displayed lists and pairs of their items, (R,).
 
-        v_i is the vector of item i. The mean is about 1/2 for random lists, 0 for equal vectors,
-        and NaN for lists of one item, or before the first list.
+        v_i is the vector of item i. The mean is about 1/2 for random lists if vectors are uniform
+        on a sphere, 0 for equal vectors, and NaN for lists of one item, or before the first list.
         """
         return self._diagnostics.intra_list_distance
 

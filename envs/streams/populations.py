@@ -143,7 +143,7 @@ class Answers(ABC):
         """Largest absolute value of an answer, `|y|`."""
 
     def responses(self, m: Floats, noise: Floats, uniforms: Floats) -> Floats:
-        """Return answers, given scores m, uniforms for noise, and uniforms for outliers."""
+        """Return answers, given scores m, uniforms for noise and for outliers, all of one shape."""
         y = self._honest(m, noise)
         if not self.contamination:
             return y
