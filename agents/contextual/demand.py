@@ -37,7 +37,7 @@ _FEATURES = ("additive", "interactions", "curve")  # choices of `features`, see 
 _MAX_BENDS = 8
 """Largest number of principal components that describe a curve's deviation from a line"""
 _CONSTANT_SIZE, _BENDS_SIZE = 0.5, 0.7
-"""Value of a constant feature beside prices in [-1, 1]; largest norm of `curve`'s components"""
+"""Value of a constant feature beside prices in [-1, 1]; largest row norm of `curve`'s components"""
 
 Selling: TypeAlias = PriceListSpec | PremiumSpec
 """Spec of a problem whose arms are prices, or premiums added to a price that the context holds"""
@@ -77,7 +77,7 @@ def demand_rows(spec: Selling, context: Floats, features: Features = "additive")
 
         additive       (x, p~) / sqrt(2)        utility is linear in the price, one slope for all
         interactions   (x, p~ x) / sqrt(2)      the slope in the price depends on the customer
-        curve          (x, curve(p)) / sqrt(2)  utility is any curve of the price, see `curve`
+        curve          (x, curve(p)) / sqrt(2)  utility is a curve of the price, see `curve`
 
     Only "curve" adds a constant; otherwise contexts should hold one, as in `OJPricing`. A context
     with a NaN (no user came) has rows of zeros, which add nothing to a sum.
@@ -164,7 +164,7 @@ class Priced(Around[Any]):
     (2, 12)
     """
 
-    # "`inner.act` is never called"
+    # "The inner agent's `act` is never called"
     hands_on = ALL_FACTS - {Fact.AS_CHOSEN}
 
     agent: Inner = field(kw_only=False)

@@ -147,7 +147,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
     A design of this project. Each batch of rounds is a tenth longer than the one before::
 
         on a user's device  plays argmax_a x . theta_a (the first batch, and ties, at random),
-                          sends a message on (x, a, r)
+                            sends a message on (x, a, r)
         at a batch's end    the server learns a noisy sum of the messages, and broadcasts theta
 
     The message, and what the server sees of it, depend on trust::
@@ -165,7 +165,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
 
     Here r is the reward, `centre` the middle of its range and x the row of the arm played. u fills
     the coordinates of that arm's parameter; signs of other arms are fair coins. The server weighs
-    sums by their noise and corrects for selection by greedy play, as if rows were isotropic.
+    sums by their noise and corrects for selection by greedy play, as for rows uniform on a sphere.
 
     Guarantee:
         (epsilon, delta)-DP of everything that the server sees, for replacing one user's round, and
@@ -314,9 +314,9 @@ class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
                          deviation of the noise in b; the first batch, and ties, at random
 
     Guarantee:
-        Every message is locally (epsilon, delta)-DP, exactly mu-GDP: messages of any two users
-        differ by at most 2 in L2, for rows of norm at most 1, and so do the vectors y x alone: the
-        Gram matrix costs nothing (`SecondMoments`). A user sends one message. No trusted server is
+        Every message is locally (epsilon, delta)-DP, exactly mu-GDP: before noise, those of any two
+        users differ by at most 2 in L2, for rows of norm at most 1, and so may y x alone: the Gram
+        matrix costs nothing (`SecondMoments`). A user sends one message. No trusted server is
         needed, as long as actions are chosen and rewards observed on the device.
 
     Differs from the paper:

@@ -158,12 +158,12 @@ class FrankWolfeBandit(Arms):
     warm_up: Count | None = None
     """rounds t_0 for which every arm is pulled first (for a shared parameter, rounds in all)"""
     subset_gap: Annotated[float, _gap] = inf
-    """gap h_sub, in units of the reward; arms worse than the best by at least this are excluded
-    after the warm-up; inf excludes none"""
+    """gap h_sub, in units of the reward; arms that the warm-up's estimate puts h_sub / 2 or more
+    below the best are excluded; inf excludes none"""
     residual_clip: Positive | None = None
     """bound to which `|residual|` is clipped; if None, the largest that the model allows"""
     link: LinkName | None = None
-    """link of the model; if None, the environment's, or identity if it states none"""
+    """link of the model; if None, the environment's, or identity if it is none of these"""
     walk = started(FrankWolfe)
     schedule = started(Schedule)
     mechanism = cast(Mechanism, None)
@@ -210,8 +210,8 @@ class FrankWolfeBandit(Arms):
     ) -> RecursiveGradients:
         """Return the statistic of clipped gradients.
 
-        Residuals are clipped to `residual_clip`; if it is None, to their bound by formula `bound`,
-        for contexts of norm at most M, rewards r within +-B, radius R, step factor c, link zeta::
+        Residuals are clipped to `residual_clip`, and at most to their bound by formula `bound`, for
+        contexts of max-norm at most M, rewards r within +-B, radius R, step c, inverse link zeta::
 
             printed  (beta D + L) / M,  beta = M^2 max zeta', D = 2R, L = M max |zeta - r|
             exact    1.5 M R + B with the identity link, else (c beta D + L) / M
@@ -357,7 +357,7 @@ class DPHDBChoices(FrankWolfeBandit):
         6. x, r and the residual are clipped.
         7. Ties go to the lowest index.
         8. "paper" refuses a single step (ln n = 0), and epsilon > 5 unless `beyond_validity`. The
-           paper states `subset_gap` for x . theta but uses it, as here, for zeta(x . theta).
+           paper states `subset_gap` for x . theta, but compares zeta(x . theta) with it, as we do.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec

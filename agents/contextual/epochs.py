@@ -178,7 +178,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         raise NotImplementedError
 
     def regression_of(self, gram: Floats, moment: Floats, releases: int = 1) -> Regression:
-        """Fit the sum of `releases` releases; the ridge is the spectral norm of their noise."""
+        """Fit the sum of `releases` releases; the ridge is at least Gamma (`OneRegression`)."""
         user = self.statistic.context_bound**2 / self.spec.dim
         Gamma = 2 * sqrt(self.spec.dim * releases) * self.gram_noise
         return Regression.of(
@@ -473,7 +473,7 @@ class BatchedElimination(Epochs):
     width: Positive = 0.02
     """factor of the proved widths; at 1 the theorem holds, but with many features play is random"""
     parameter_norm: Positive | None = None
-    """bound S on `|theta|`; if None, the largest that bounds of rewards and contexts allow"""
+    """bound S on `|theta|`; if None, the largest that predicts within half the range"""
     failure: Inside01 = 0.05
     """largest probability that the best arm is eliminated (utility only, never privacy)"""
 

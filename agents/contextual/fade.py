@@ -25,7 +25,8 @@ class FADE(OnDevices, WarmStarted):
         prices       `FadePrices`, `FadeCurve`   price lists; a curve where the link is identity
 
     These agents sum residuals of released predictions, whose expectation at the true parameter is 0
-    for every policy. With coding="rewards" the sums do not depend on releases (for comparison)::
+    for every policy. With coding="rewards" (for comparison) sums do not depend on releases, except
+    in `FadeLogistic`::
 
         moments      `FadeMoments`               arms with parameters of their own, many features
         regression   `FadeTrying`                arms as above, few features

@@ -32,10 +32,10 @@ _LEAST_VARIANCE = 1e-12
 _MAX_NOISE_RATIO = 1e12
 """Cap on noise variance / posterior variance, which is infinite if a batch sums no directions"""
 _LEVEL_WEIGHT = 0.2
-"""Weight of the coordinate that locates the level of rewards; all others together have norm 1"""
+"""Weight of the coordinate that locates the level of rewards, beside a direction of norm 1"""
 _MAX_FORGETTING_COORDINATES, _MIN_BATCHES = 60, 100
 """Largest K d with which parameters may change over time; batches then have at most T / 100 rounds,
-or half the rounds of the first batch, which grows with the noise"""
+or half the rounds of the first batch if more, which grows with the noise"""
 
 _SIGN_WIDTH, _MEAN_WIDTH = 0.5, 2.0
 """Clipping bounds of a residual's score, in standard deviations, if the link is known (the score is
@@ -55,7 +55,7 @@ _LEVEL_GRID = np.linspace(-4, 4, 33)
 _LEVEL_DRIFT = 0.1
 """Standard deviation of the level's random step per release, divided by that of residuals"""
 _LEVEL_REACH = 2.0
-"""Clipping bound of residuals in batches for the level, in the level's posterior stddevs"""
+"""Clipping bound of residuals that locate the level, in the level's posterior stddevs"""
 
 
 class FadeArms(OnDevices, WarmStarted):
@@ -71,24 +71,25 @@ class FadeArms(OnDevices, WarmStarted):
                          H_a = n kappa E[v u'; arm a is played], n the batch's rounds, E over
                          synthetic users (`SelectedMoments`);
                          A = fade A + H,  c = fade c + H theta:  release k = A truth - c + noise,
-                         whose likelihood multiplies that of earlier releases, which fades if K d
-                         is at most 60 (`Forgetting`);
+                         whose likelihood multiplies that of earlier releases, which may fade if
+                         K d is at most 60 (`Forgetting`);
                          theta = the posterior mean under a fitted prior (`ScaleMixture`)
                          weights of coordinates, large where a batch can reduce variance (`_focus`)
         play             argmax_a x . played_a,  played = theta, or if noise is small a draw near it
 
     If `level` is False, rewards are compared with the middle of their public range, and the score
-    is the sign. Else their level is learned, too. For this, three short initial batches sum only
-    residuals that locate the level. Later batches do so, too, while the standard error of the level
-    exceeds the standard deviation of residuals; all other batches sum directions.
+    is the sign. Else their level is learned, too, and three short batches come first. A batch sums
+    directions only if the standard error of the level is at most the standard deviation of
+    residuals; until then it sums residuals that locate the level.
 
     Noise of releases makes greedy play try arms. Where that noise is less than one user's score, a
     random draw from the sampling error of theta, the same for a whole batch, is added to theta. Up
     to epsilon 10 (at delta 1e-5) no draw is added.
 
     Ties are played uniformly at random. Residuals use the theta in force when the reward arrives,
-    so with delayed rewards H is computed for the older policies that were played. If K d is at most
-    60, parameters may change: no batch exceeds T / 100 rounds and half the first batch, too.
+    so with delayed rewards H is computed for the older policies that were played. Without `level`,
+    if K d is at most 60 and `fade` < 1, parameters may change: batches after the first have at most
+    T / 100 rounds, or half those of the first if that is more.
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), or, if the level is learned,

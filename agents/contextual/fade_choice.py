@@ -67,7 +67,7 @@ class Fact(Flag):
     PLAIN = auto()
     """prior, trust and centring are at their defaults"""
     REWARDS = auto()
-    """coding="rewards" is set, so that summed statistics do not depend on releases"""
+    """coding="rewards" is set, so that rewards are summed and not residuals of predictions"""
 
 
 TABLE: tuple[tuple[Fact, Model], ...] = (

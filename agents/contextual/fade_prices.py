@@ -218,7 +218,8 @@ class AimedScores:
     Here phi is a row of features, y the sale and p its prediction. A score has norm at most 1 and
     the noise is isotropic. Scores along phi have most of their norm in coordinates that all rows
     share, the constant and the price. W, the inverse root of E phi phi' (plus a floor) over
-    synthetic customers at the next batch's prices, gives the other coordinates more of the norm.
+    synthetic customers at the next batch's prices, gives the other coordinates more of the norm. It
+    is a function of releases.
     """
 
     def __init__(self, replicas: int, dim: int) -> None:

@@ -24,7 +24,8 @@ from dpbandit.privacy.residuals import SlateResiduals, unit
 from dpbandit.specs import LINKS
 
 _PRIOR, _INTERCEPT_PRIOR = 1.0, 5.0
-"""Prior standard deviations of a coefficient and of the intercept, wide for very rare rewards"""
+"""Prior standard deviations of a coefficient, for contexts divided by their bound, and of the
+intercept, wide for very rare rewards"""
 _SCORE_VARIANCE = 0.6
 """Variance of one user's score, summed over its coordinates, a rough public guess"""
 _PRIOR_COUNT = 2

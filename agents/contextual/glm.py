@@ -27,7 +27,7 @@ from dpbandit.privacy import no_privacy
 from dpbandit.specs import ContextualSpec, Link, LinkName, PriceListSpec, link_of
 
 _NEWTON_STEPS = 8
-"""Number of Newton steps for the scalar equation of a new row, enough for an error of 1e-6"""
+"""Number of Newton steps for a new row's equation, to within 1e-6 if x' H^-1 x <= 10"""
 _MIN_DIVISOR = 1e-12
 """Floor on a divisor, the link's slope or a variance; below it a row has no information"""
 
@@ -138,8 +138,8 @@ class GLMUCB(Arms):
     regularization: Positive = 0.1
     """precision of the parameters' prior, N(0, I / regularization)"""
     link: LinkName | None = None
-    """link of the model; if None, the environment's; if it has none, logistic for price lists, for
-    other problems identity"""
+    """link of the model; if None, the environment's; if it is none of these, logistic for price
+    lists, for other problems identity"""
     glm = started(OnlineGLM)
 
     def start(self) -> None:

@@ -96,7 +96,7 @@ class NetPlan:
 
     @property
     def failure(self) -> float:
-        """Probability alpha = T^(-1/3) that some confidence width is too small."""
+        """Bound alpha = T^(-1/3) on the probability that a confidence width is too small."""
         return float(self.spec.horizon ** (-1 / 3))
 
     @property
@@ -131,7 +131,7 @@ class NetPlan:
         return sqrt(2 * log(8 * self.spec.n_actions * self.spec.horizon / self.failure))
 
     def gamma(self, stddev: float) -> float:
-        """Return Gamma, a bound on `release_interval` and on the norm of the Gram noise."""
+        """Return Gamma >= `release_interval`, with high probability >= the norm of Gram noise."""
         tail = sqrt(log(4 * max(1, self.releases) * self.blocks / self.failure))
         norm = stddev * (2 * sqrt(self.spec.dim) + 2 * tail)
         return max(norm, self.release_interval + self.spec.delay)

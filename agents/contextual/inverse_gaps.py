@@ -55,7 +55,7 @@ class SquareCB(Exact):
     """
 
     gamma_scale: Least0 = 16.0
-    """gamma divided by sqrt(t) in round t; larger explores less, 0 plays uniformly"""
+    """gamma divided by sqrt(t) after t rounds; larger explores less, 0 plays uniformly"""
 
     def start(self) -> None:
         super().start()

@@ -21,7 +21,7 @@ class LDPGreedy(Devices):
     """Base class of agents that play argmax x . theta_a, theta from private messages of all users.
 
     Rows are divided by their bound and clipped to norm 1. Rewards are scaled to [-1, 1], or to
-    [0, 1] with logistic or probit link, so the paper's bounds C_B of rows and c_r of rewards are 1.
+    [0, 1] with logistic or probit link, so that the paper's bounds C_B and c_r are both 1.
     """
 
     calibration: Literal["certified", "paper"] = "certified"

@@ -433,7 +433,8 @@ class DPUCB(SummedUCB):
            so that epsilon = inf is LinUCB.
         5. x, r and optionally r x are clipped by the agent.
         6. Disjoint arms take turns until the first release; the width is 1, not the theory's.
-        7. The trace of a single Gram matrix has smaller noise at no cost (`PreciseTrace`).
+        7. If arms have one Gram matrix together and r x no clip of its own, the trace has smaller
+           noise at no cost (`PreciseTrace`).
 
     >>> from dpbandit import certify
     >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)

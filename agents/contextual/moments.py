@@ -25,7 +25,7 @@ _IMAGINED_USERS = 2000
 _VARIANCES = np.concatenate([[0.0], np.geomspace(0.25, 256.0, 11)])
 """Prior variances of the scale mixture, in units of the noise variance"""
 _EM_STEPS = 30
-"""Number of EM steps, after which a further one changes the mixture's weights by about 1 %"""
+"""Number of EM steps, after which the mixture's weights have settled to about 1 %"""
 
 
 def raw(z: Floats) -> Floats:
@@ -225,7 +225,7 @@ class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
     Defaults were tuned on the reference problem P1 (two and five arms, several epsilons).
 
     **Limits.** The sign of r - centre must depend on the arm, and contexts must have mean 0; the
-    bias by selection of contexts with more than two arms is not corrected, as in `FadeMoments`.
+    bias by selection of contexts with more than two arms is not corrected (`FadeMoments` does so).
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec

@@ -24,8 +24,8 @@ class ReleasedScores:
 
     n_b is the number of rounds of batch b and F_kb its weight in release k. E is the mean over N
     synthetic users, phi_b a row of features that batch b offered, p_b the prediction subtracted
-    from the answer, and w_b v_b length and direction of the score; g_b is 0 if the released theta
-    is the true one, so that p_b = q. The noise, of privacy and of sampling, has the same
+    from the answer, and w_b v_b length and direction of the score; g_b is 0 at the released theta
+    if p_b is its q. The noise, of privacy and of sampling, has the same
     covariance over releases in all D coordinates, and is whitened by its Cholesky factor.
 
     Args:
@@ -138,7 +138,7 @@ class Scores(NamedTuple):
     p: Floats
     """predicted probabilities that are subtracted from answers, (R, m, N)"""
     lengths: Floats
-    """factors that bound a score's norm by 1, (R, m, N)"""
+    """factors that bound the norm of a score, (R, m, N)"""
     directions: Floats
     """directions of the scores, (R, m, N, D)"""
 

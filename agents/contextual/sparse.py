@@ -101,7 +101,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is the least noise that meets the claim, "paper" the paper's noise"""
     sparsity: Count = 5
-    """number s of nonzero coordinates of each arm's estimate, at most d"""
+    """number s of coordinates selected per arm, or d if that is smaller"""
     iterations: Annotated[int, lambda name, value: whole(name, value, 1, 10_000)] | None = None
     """number M of gradient steps of an estimate, each with a release; if None, see the table"""
     first_episode: Annotated[int, lambda name, value: whole(name, value, 1, MOST_ROUNDS)] | None = (
@@ -109,13 +109,13 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     )
     """rounds until the first estimate; if None, by the table above"""
     step_size: Positive = 0.5
-    """step size, in units of 1 / (the loss's curvature if all features have equal mean squares)"""
+    """step size, in units of 1 / (the loss's curvature if features share the norm bound equally)"""
     residual_clip: Positive | None = None
     """bound to which `|reward - prediction|` is clipped in a gradient; if None, see the table"""
     context_clip: Positive | None = None
     """Euclidean norm to which contexts are clipped; if None, the environment's public bound"""
     radius: Positive | None = None
-    """radius of an arm's l_1 ball; if None, for s coordinates with predictions within +-B"""
+    """radius of an arm's l_1 ball; if None, the largest of s coordinates that predict within +-B"""
     pick_share: Inside01 = 0.5
     """share of the zCDP budget for selecting coordinates; the rest is for values ("certified")"""
     turns_first = inf
