@@ -347,7 +347,7 @@ def _setting_values(agent: Any) -> tuple[Any, ...]:
 
 
 def check_setting(name: str, value: Any, hint: Any) -> None:
-    """Raise `InputError` unless a setting's value is a word or in a range that its type allows."""
+    """Raise `InputError` unless a setting's type allows the value, by its words, range or flag."""
     parts = get_args(hint) if get_origin(hint) not in (Annotated, Literal) else (hint,)
     parts = parts or (hint,)
     words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]

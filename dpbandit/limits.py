@@ -8,7 +8,7 @@ information I_1 = E s s'. Then the output of M has information I_M with::
     tr I_M <= n^2 (e^(mu^2) - 1) lambda_max(I_1)     and     I_M <= n I_1.
 
 Proof. h(y) = E[s_1 + ... + s_n | M = y] is the score of the output, so tr I_M is the sum over i
-of E<s_i, h(M(D))>, with records D. If D^i has a new record i, E<s_i, h(M(D^i))> = 0. For fixed D
+of E<s_i, h(M(D))>, with records D. If D^i redraws record i, E<s_i, h(M(D^i))> = 0. For fixed D
 the two outputs have a chi-square divergence of at most e^(mu^2) - 1, that of N(mu, 1) from N(0,
 1), by data processing. So each term is at most sqrt(e^(mu^2) - 1) sqrt(E<s_i, h(M(D^i))>^2), where
 s_i is independent of M(D^i): at most sqrt((e^(mu^2) - 1) lambda_max(I_1) tr I_M). Sum over i and

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 LEAF_TYPES = (float, int, str, type, ModuleType)
-"""Types at which the search stops; their objects refer to no agent, mechanism or data."""
+"""Types at which the search stops, whatever classes and modules refer to."""
 
 
 def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:

@@ -122,7 +122,7 @@ def check_readable(path: str | os.PathLike[str], *, called: str = "{}") -> None:
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    """Return True if `path` exists; raise `InputError` if the system rejects it as too long."""
+    """Return True if `path` exists; raise `InputError` if the system cannot tell."""
     with in_one_sentence("read", path), suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
         return True
@@ -264,7 +264,7 @@ def tidy_folder(folder: Path) -> None:
 
 
 def _is_movable(target: Path) -> bool:
-    """Return True if a folder may be renamed, as it is neither a mount nor the current folder."""
+    """Return True if a folder can be renamed: no mount, not in use here, in a writable parent."""
     used = Path.cwd()
     free = target not in (used, *used.parents) and not os.path.ismount(target)
     return free and os.access(target.parent, os.W_OK | os.X_OK)
@@ -388,7 +388,7 @@ _LIBRARIES = ("numpy", "scipy", "gymnasium", "pandas", "pyarrow", "dp-accounting
 
 @cache
 def source_digest() -> str:
-    """Return a hash of the package's code and data; results with another hash are recomputed."""
+    """Return a hash of the package's code and data; another hash may mean other numbers."""
     packages = ("dpbandit", "dpbandit.agents", "dpbandit.envs")
     files = [Path(import_module(name).__file__ or "").resolve() for name in packages]  # no links
     return digest_of([file.parent for file in files])

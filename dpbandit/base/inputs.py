@@ -129,7 +129,7 @@ def vector(name: str, value: Any, length: int | None) -> npt.NDArray[np.float64]
 def privacy_target(epsilon: Any, delta: Any) -> None:
     """Raise `InputError` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1).
 
-    An epsilon below 1e-50 or a delta between 0 and 1e-300 is refused: noise would overflow.
+    An epsilon below 1e-50 or a delta between 0 and 1e-300 is refused: powers of it underflow.
     """
     if not _is(Real, "epsilon", epsilon, least=_LEAST_EPSILON) or not epsilon > 0:
         raise InputError(

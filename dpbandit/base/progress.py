@@ -47,7 +47,7 @@ class Progress:
             say_without_terminal(line)
 
     def finish(self, name: str) -> None:
-        """Print that the agent `name` is done, if that took two seconds and there is no bar."""
+        """Print that `name` is done if stderr is no terminal, from two seconds after the start."""
         seconds = time.perf_counter() - self._start
         if seconds > PATIENCE:
             self.say(f"{name}: done after {seconds:.0f} s")
@@ -156,7 +156,7 @@ class Board:
         return Note(self._files[part])
 
     def finish(self, part: str) -> None:
-        """Count a part as done, and print that if it took more than two seconds."""
+        """Count a part as done; print that as `Progress.finish` does."""
         self._finished.add(part)
         seconds = time.perf_counter() - self._start
         if self._visible and seconds > PATIENCE:

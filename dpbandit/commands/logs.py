@@ -32,7 +32,7 @@ from dpbandit.offline.unrecorded import assess
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}  # estimators that clip weights
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}  # with a model of rewards
-_ESTIMATORS_WITH = {"clip": _CLIPPED, "shrinkage": {"dros"}}  # option -> estimators that use it
+_ESTIMATORS_WITH = {"clip": _CLIPPED, "shrinkage": {"dros"}}  # option -> who needs it
 _ESTIMATORS_WITH |= {"sort": {"mips"}, "probabilities": {"mips"}}
 
 

@@ -53,7 +53,7 @@ COLOURS = (
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1)))
 _MARKERS = "osD^vPXp*h"  # Matplotlib's letters for the markers of lines
 _MAX_COLUMN_LETTERS = 40
-"""Largest number of letters of a label in a legend of two columns."""
+"""Letters of the longest label below which a legend has two columns."""
 _MAX_DENSE_DECADES = 3
 """Number of decades of a log axis below which it has ticks at 1, 2 and 5 in each decade."""
 _UNDATED: dict[str, dict[str, None]] = {  # format -> metadata that leave out the date

@@ -443,7 +443,7 @@ class Results:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.
 
-        `Results.load` reads frame.parquet, which has all numbers and certificates. The four files
+        `Results.load` reads frame.parquet, which has all numbers and ledgers. The four files
         are replaced together, see `dpbandit.base.write_folder`; other files in `folder` stay.
         """
         folder = Path(text_of("folder", folder))

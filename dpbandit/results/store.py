@@ -52,7 +52,7 @@ _FORMAT, _FORMATS = 2, (1, 2)
 """Format that is written, and those that are read; in format 1 the ledger is in a certificate."""
 _NUMBER_COLUMNS = ("replica", "round", "regret", "reward", "switches")  # which the hash covers
 PACKED = 1000
-"""Number of blocks (files with some replicas of a run) that are joined to one file, a pack."""
+"""Largest number of blocks (files with some replicas of a run) that one file, a pack, joins."""
 UNPACKED = 100
 """Largest number of small blocks that remain single files when a sweep is resumed or finished."""
 _MAX_SMALL_BYTES = 1 << 16

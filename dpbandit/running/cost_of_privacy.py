@@ -31,10 +31,10 @@ def cost_of_privacy(results: Results) -> tuple[str, ...]:
 
     At each epsilon the private agent with the smallest mean regret is compared with the agent
     without privacy that has the smallest one, and with the best fixed action in hindsight, on the
-    same users. Intervals are 95 % bootstraps over replicas. If the fixed action has significantly
-    less regret, a sentence advises to keep it. Agents with the constants of papers are left out if
-    other agents are private. The smallest of several means is biased downwards, so repeat the
-    comparison of the chosen agents with another seed.
+    same users. Intervals are 95 % bootstraps, which draw replicas of both together. If the fixed
+    action has significantly less regret, a sentence advises to keep it. Agents with the constants
+    of papers are left out if other agents are private. The smallest of several means is biased
+    downwards, so repeat the comparison of the chosen agents with another seed.
 
     Returns:
         Sentences for users, none if no agent is private.

@@ -116,7 +116,7 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
 
     Raises:
         InputError: the id is unknown, its module cannot be imported, another package registered the
-        environment, or the object is not callable.
+            environment, or the object is not callable.
     """
     if not isinstance(env, str):
         if not callable(env):

@@ -337,7 +337,7 @@ class Episode:
 
 
 def count_switches(total: Ints, before: AnyArray | None, served: Served) -> AnyArray:
-    """Add the changes of action after `before` to `total` (R,); return the last action."""
+    """Add changes of action to `total` (R,); write the last action to `before`, and return it."""
     action = served.action
     if served.is_block:
         if before is None:

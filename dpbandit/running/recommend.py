@@ -31,7 +31,8 @@ def recommend(
     regret divided by that of the best agent without privacy: the smallest geometric mean over the
     suite's problems of that kind wins, and only public facts are used. If FADE is best, the result
     is `fade`, which chooses its model by the problem. It is "uniform" if no private agent can play,
-    or if the environment reveals users to others (`Spec.carries`, such as "sold out").
+    or if the environment reveals users to others (`Spec.carries`, such as "sold out"), which no
+    certificate covers.
 
     Args:
         env: a spec, or a problem in any form that `compare` takes.

@@ -49,7 +49,7 @@ def _may_play(thing: Any, module: str) -> bool:
 
 
 WRAPPER_KINDS = Kinds(wrappers())
-"""Prefix of an id that names a wrapper, such as "priced", -> class of the wrapper's config."""
+"""Prefix of an id, with its colon -> class of the wrapper's config; the outermost comes first."""
 _WRAPPER_WORDS = f"{', '.join([*WRAPPER_KINDS][:-1])} and {[*WRAPPER_KINDS][-1]}"  # for messages
 
 

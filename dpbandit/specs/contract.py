@@ -249,7 +249,7 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
 
 
 def _check_notion(owner: str, agent: Agent) -> None:
-    """Raise `InputError` if the ledger omits a condition that an inner agent's ledger states."""
+    """Raise `InputError` unless notions of inner ledgers, `covers` aside, imply the outer one's."""
     outer = getattr(agent, "ledger", None)
     if not isinstance(outer, Ledger):
         return

@@ -53,7 +53,7 @@ class Catalogue:
 
     @classmethod
     def of(cls, vectors: Floats) -> "Catalogue":
-        """Return a catalogue of these vectors, (items, coordinates), none longer than 1."""
+        """Return a shared catalogue of vectors (items, coordinates), none longer than 1."""
         if vectors.ndim != 2 or not (norms(vectors) <= 1 + 1e-9).all():
             raise InputError(
                 "Expected vectors of items (N, q), none longer than 1, got an array of shape "
@@ -97,7 +97,7 @@ class Catalogue:
         return self._refilled
 
     def vectors(self, lists: Ints, clock: int | None = None) -> Floats:
-        """Return vectors (R, m, taste) of the items on `lists` (R, m) after `clock` refills."""
+        """Return the items' vectors (R, m, taste) of `lists` (R, m), now or one refill ago."""
         items = self.items
         replica = rows(len(lists))[:, None] if len(items) == len(lists) else 0
         found: Floats = items[replica, lists]
@@ -150,8 +150,9 @@ class ListSpec(BanditSpec):
 
     A context is a user's vector u (R, q), entries in [-1, 1]. The catalogue of items' vectors v_i,
     q numbers with a norm of at most 1, and the click model are public. The features of item i for
-    the user are (1, u * v_i) / sqrt(2), entry by entry. An action is item numbers in order, (R, m).
-    An agent observes clicks (R, m), 0 or 1; the click model says how likely users see an item.
+    the user are (1, u * v_i) / sqrt(2), of norm at most 1. An action is item numbers in order, (R,
+    m). An agent observes clicks (R, m), 0 or 1, in place of the reward; the click model says how
+    likely users see an item.
     """
 
     kind: ClassVar[str] = "ordered lists of items"

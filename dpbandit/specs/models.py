@@ -207,7 +207,7 @@ class Prior:
 
     @property
     def matrix(self) -> Floats:
-        """Covariance as a matrix."""
+        """Covariance as an (n, n) matrix."""
         n, covariance = len(self.mean), np.array(self.covariance)
         if covariance.ndim == 2:
             return (covariance + covariance.T) / 2

@@ -200,7 +200,7 @@ class Spec:
     priced: ClassVar[bool] = False
     """True if actions are indices in a list of prices whose margins are known"""
     sells: ClassVar[bool] = False
-    """True if a reward is the number of units sold times a margin that the context determines"""
+    """True if a reward is units sold times a margin that is a public function of the context"""
     returning: ClassVar[bool] = False
     """True if a person may come several times, up to the limit in `visits`"""
     covers: ClassVar[frozenset[Covered]] = LATER_ACTIONS
@@ -442,7 +442,7 @@ class ContextualSpec(Numbered, BanditSpec):
     shared: bool = False
     """True if all arms share one parameter, each with its own row of features"""
     link: str = "identity"
-    """link function of x . theta, named identity, logistic, probit, poisson or other"""
+    """mean reward is this function of x . theta, identity, logistic, probit, poisson or other"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -609,7 +609,7 @@ class PremiumSpec(ContextualSpec):
     def margins_at(self, context: Floats) -> Floats:
         """Return each arm's margin per unit for contexts (..., d): (..., K), >= `least_margin`.
 
-        Contexts are clipped to their public bound first; those with NaN count as zeros.
+        Contexts are clipped to their public bound first; rows that are not finite count as zeros.
         """
         base = np.vecdot(clip_norm(context, self.context_norm), np.array(self.base_margin))
         return np.maximum(base[..., None] + np.array(self.premiums), self.least_margin)

@@ -401,7 +401,7 @@ def run_sweep(
     progress: bool = True,
     limit: TimeLimit | None = None,
 ) -> Swept:
-    """Run every configuration of a sweep, with a file for each block of replicas.
+    """Run every configuration of a sweep, in files of one block of replicas or a thousand.
 
     A replica depends on its configuration, the seed and its number only, so the numbers are the
     same, bit for bit, for every backend, number of jobs, block size and order. Workers compute
@@ -541,7 +541,7 @@ def _document(study: Study, keys: Sequence[str], audits: Sequence[str]) -> dict[
 def _play(
     one: Configuration, first: int, last: int, limit: TimeLimit | None
 ) -> AgentRun | AgentFailure:
-    """Play replicas `first` to `last` - 1; return the run, or the failure of the agent."""
+    """Return the run of replicas `first` to `last` - 1, or its failure; raise that of `Uniform`."""
     try:
         with time_limit(limit):
             return one.play(first, last)

@@ -49,7 +49,7 @@ def groups(names: Iterable[str]) -> list[Group]:
 
 
 def cell(one: SuiteProblem, setup: Setup, agent: str, epsilon: float) -> Cell:
-    """Return an agent's configuration on a problem at an epsilon; refuse an unfit agent."""
+    """Return an agent's configuration at an epsilon; raise `InputError` if it does not fit."""
     targets: dict[str, Any] = {"epsilon": epsilon, "delta": suite().delta}
     if one.trust != "central" and epsilon < inf:
         targets["trust"] = one.trust

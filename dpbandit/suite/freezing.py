@@ -43,7 +43,7 @@ from dpbandit.suite.sources import program_of
 SCREEN_REPLICAS = 4
 """Number of replicas that every agent plays in the first stage."""
 CLOSE_REPLICAS, CLOSE_CANDIDATES = 128, 3
-"""Beyond this many replicas only unclear choices get more; number of agents compared then."""
+"""Replicas from which a stage is for unclear choices alone, and number of agents in it."""
 STAGES = ((8, 10), (32, 5), (CLOSE_REPLICAS, CLOSE_CANDIDATES), (400, CLOSE_CANDIDATES))
 """Number of replicas at each stage, and number of best agents that play them."""
 SHORTLIST = 8
