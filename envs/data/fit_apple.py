@@ -70,7 +70,7 @@ def fit(x: Array, y: NDArray[np.int64]) -> tuple[Array, Array, float]:
 
 
 def probabilities(s: Array, y: NDArray[np.int64]) -> tuple[Array, Array, Array]:
-    """Return P(y) (n,), given s = P(y > j), and its first two derivatives in the 5 scores, (n, 5)."""
+    """Return P(y) (n,), given s = P(y > j), and its first two derivatives in 5 scores, (n, 5)."""
     n = np.arange(len(y))
     edges = np.column_stack([np.ones(len(y)), s, np.zeros(len(y))])
     sign = 1.0 * (np.arange(CAP) == y[:, None] - 1) - 1.0 * (np.arange(CAP) == y[:, None])
