@@ -65,7 +65,7 @@ def wrappers() -> tuple[Entry, ...]:
 
 
 def is_reconstructed(config: Any) -> bool:
-    """Return True if a config, or one that it wraps, is of an agent rebuilt from a sketch."""
+    """Return True if a config, or one that it wraps, is of an agent marked as reconstructed."""
     if not isinstance(config, Mapping):
         return False
     rebuilt = {one.config for one in entries() if one.mark == RECONSTRUCTED}

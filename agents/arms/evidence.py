@@ -20,7 +20,7 @@ MAX_EXPONENT = 40.0
 BISECTIONS = 20
 """Number of halvings of a search interval, until 1e-6 of its length is left."""
 LEADER_SHARE = 0.5
-"""Largest share of the leader's rounds that an arm may have; above it the leader is played."""
+"""Share of the leader's rounds; the leader is played in place of arms with more, if not anytime."""
 GROWTH_TO_SETTLE = 1.25
 """Smallest factor by which a batch multiplies its arm's rounds, so that there are few releases."""
 
@@ -194,8 +194,8 @@ class DPIMED(SummedBatches):
 class RaceIMED(SummedBatches):
     """Play the arm with the least evidence against it, at a confidence level for the whole horizon.
 
-    This project's own, after DP-IMED (`dp-imed`), with the same mean regret and a lighter tail. Arm
-    a has n_a rounds, and a noisy sum s_a of e_a releases::
+    This project's own, after DP-IMED (`dp-imed`): its tail is lighter, its mean regret no
+    higher at epsilon 1, and higher at 0.1. Arm a has n_a rounds, a noisy sum s_a of e_a releases::
 
         every arm for ceil(first / epsilon) rounds, then after every batch
           1. b = argmax s_a / n_a,  y = clip(s_b / n_b, 0, 1)
@@ -226,9 +226,9 @@ class RaceIMED(SummedBatches):
     anytime: Flag = False
     """True to play by rules that do not use the horizon"""
     slack: Least0 = 2.5
-    """number of nats by which Chernoff's exponent is assumed to be too small"""
+    """nats by which Chernoff's exponent is assumed to be too small; unused if anytime"""
     lead_growth: Growth = 3.0
-    """factor by which a batch multiplies the leader's rounds; at most this for other arms"""
+    """factor by which a batch multiplies the leader's rounds, >= 1.25; at most this for others"""
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
         n, each = self.n[here], rows(here.size)

@@ -49,8 +49,8 @@ class AllocationTS(ReleasedArms):
     of all rounds. With one arm for each batch in step 4 regret would have a linear tail.
 
     **Arms that come and go** by a public schedule: in rounds without some arms, step 3 is one draw
-    for the round, and the best available arm is played. Masks that users bring are refused: counts
-    of plays would reveal them.
+    for the round, and the best available arm is played. Masks that users bring are refused at a
+    finite epsilon, by the premise `Fact.CELL` of `CountedSums`: counts of plays would reveal them.
 
     **Delay**: a batch ends when the rewards of its rounds have arrived; pending counts include only
     rewards that arrived.
@@ -166,8 +166,8 @@ class KLUCBSums(OneArmBatches):
         its count, and its length and arm are functions of earlier releases (`CountedSums`).
 
     **Regret** with the proved widths is O(sum_a log T / D_a + K log T / epsilon), D_a the gaps, the
-    order of the lower bound for pure DP. The default widths cover the noise with a
-    probability below 1 - 1 / t^2; in practice regret is half as large.
+    order of the lower bound for pure DP; see the page of `kl-ucb-sums`. The default widths cover
+    the noise with a probability below 1 - 1 / t^2; in practice regret is half as large.
 
     >>> from dpbandit import certify
     >>> round(certify(KLUCBSums(epsilon=0.5), "Arms", horizon=1000).epsilon, 9)

@@ -114,7 +114,7 @@ class NoisyDescent(Mechanism):
     Guarantee:
         If all losses are mu-strongly convex and mu t0-smooth with the regulariser, then replacing
         one moves w_{t+1} by at most 2 L / (mu (t + t0)) from its round on: by this distance at
-        once, and every later step, of size 1 / (mu (t + t0)) <= 1 / smoothness, shrinks a distance
+        once, and every later step, of size 1 / (mu (t + t0)) <= 1 / (mu t0), shrinks a distance
         by the factor (t + t0 - 1) / (t + t0). So all m releases are mu-GDP with sqrt(m) /
         noise_multiplier, also if later losses depend on earlier releases. A single loss without
         curvature breaks the proof, and so would clipping: data are moved into the admissible set,
@@ -250,7 +250,7 @@ class PQFTL(Points):
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one round's datum, whatever it is: (a a', b
-        a / B) moves by at most sqrt(4.5) in l_2 (if the old and new a have a cosine of 1/2), and
+        a / B) moves by at most sqrt(4.5) in l_2 (reached at a cosine of 1/2 of old and new a), and
         lies in at most bit_length(T-1) nodes; features and answers are clipped, so nothing rests on
         the losses. Exact, by Gaussian DP.
 

@@ -392,7 +392,7 @@ class WDPCOCOL(Expiring):
         super().begin()
 
     def prepare(self) -> None:
-        # Start at the oracle's first vertex; all state is made of released sums, hence public
+        # Start where the oracle does; all state is made of released sums, hence public
         self.steps = Certified(self.domain.diameter, self.oracle.rho, self.R)
         if self.by_paper:
             self.steps = self.printed_steps()

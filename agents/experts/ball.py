@@ -101,7 +101,7 @@ class PointsAsExperts(Points):
         return False
 
     def count(self, spec: ConvexSpec, reach: float) -> int:
-        """Return the number of experts such that every point has one within `reach`."""
+        """Return the number of experts, one in `reach` of any point; 1 / gamma for densities."""
         raise NotImplementedError
 
     def balanced(self, spec: ConvexSpec, smallest: float, largest: float) -> float:
@@ -118,7 +118,7 @@ class PointsAsExperts(Points):
         return reach
 
     def worst(self, spec: ConvexSpec, reach: float) -> float:
-        """Return a bound on the total loss of all points within `reach` of the best point."""
+        """Return a bound on the total loss of any point within `reach` of the best point."""
         return self.best_loss + UnitLosses(spec.loss).slope * spec.horizon * reach
 
     def planned(self, spec: ConvexSpec, reach: float, experts: int) -> SparseVectorPlan:
@@ -170,7 +170,8 @@ class NetExperts(PointsAsExperts):
     best_loss: Least0 = 0.0
     """public bound L* on the best point's total loss, in units of the range of losses"""
     spacing: Positive | None = None
-    """spacing of the grid; if None, it balances the grid's error against the test's margin"""
+    """spacing of the grid; if None, it balances the grid's error against the test's margin, with at
+    most some 20,000 points"""
     net_loss: Least0 | None = None
     """public bound on the total loss of the grid's best point; if None, from `best_loss`"""
     beta: Inside01 | None = None

@@ -193,7 +193,7 @@ def certified_plan(
     """Return parameters of least bound on the mean loss, over c and the tests' share f of eps::
 
         eps1 = f eps,   eps2 = (1-f) eps,   K = `draws_needed`(d, c, beta/2), beta = `failure`
-        eta  = eps2/K, or sqrt(8 rho / K) if larger, rho-zCDP implying (eps2, delta)-DP
+        eta  = eps2/K, or sqrt(8 rho / K) if larger, rho-zCDP implying (eps2, delta)-DP (BS)
         E loss <= (expected segments) (L* + c/eta + ln(T/beta)/eps1 + 1/eps1 + 1) + beta T
 
     Guarantee:

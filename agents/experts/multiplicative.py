@@ -373,7 +373,7 @@ class DartboardPlan:
 
     @property
     def probability(self) -> float:
-        """Probability p of a redraw in a round, whatever its losses are."""
+        """Probability p of a redraw in a round in which the expert loses nothing."""
         return redraw_probability(self.rate, self.bit_epsilon)
 
     @property

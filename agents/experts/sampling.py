@@ -259,7 +259,7 @@ class CellSampler(_StoringSampler):
     For total loss S, -rate max(S, floor) is concave. So its tangent plane at a cube's centre lies
     above it, and exp of the plane is a product of exponentials on the cube. A point drawn from
     these is accepted with probability density / exp(plane), and never outside the ball; a rejection
-    halves the sides of its cube. Accepted points have exactly the density's law.
+    cuts its cube into 2^N of half the side. Accepted points have exactly the density's law.
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:

@@ -89,8 +89,8 @@ class BinaryTreeExperts(Follower):
         (epsilon, delta)-DP of all experts played, for replacing one round's losses: a round is in
         one phase's trees (`RestartingTrees`, B h numbers, h = bit_length(T - 1)) and in all (N - 1)
         B draws of an expert (`RemainingTopK`, bounded range eta each), the first set being uniform.
-        Trees and draws get half of the budget each: of epsilon at delta = 0, else of zCDP. The
-        ledger composes the privacy losses of both numerically, as draws have no Gaussian DP.
+        Trees and draws get half of the budget each: of epsilon at delta = 0, else of zCDP (by CKS).
+        The ledger composes the privacy losses of both numerically, as draws have no Gaussian DP.
 
     **Regret** ("certified"; oblivious losses, an expert who loses at most L*): at most N B (tau +
     err + 1) with probability 1 - b, because a phase ends only if all B experts are bad, which has

@@ -171,7 +171,7 @@ class ListFADE(Lists):
     shift: Positive = 1.0
     """floor on eigenvalues for residuals, else ridge, in units of the noise's spectral norm"""
     step: Positive = 0.25
-    """assumed distance of the parameter from the estimate behind the predictions; for residuals"""
+    """assumed distance, in clicks, of the parameter from the one of predictions; for residuals"""
     fade: Chance = 0.85
     """factor of a batch's weight from one release to the next, in [0, 1]"""
     growth: Growth = 0.1
@@ -285,7 +285,7 @@ class ListFADE(Lists):
             self.done += 1
 
     def gram_total(self) -> Floats:
-        """Return the sum of position weights, (1, 1), or (R, 1) if weights are learned."""
+        """Return F of step 4 of the class, (1, 1), or (R, 1) if weights are learned."""
         if self.places is None:
             return np.full((1, 1), self.statistic.gram_total)
         return self.places.look_total

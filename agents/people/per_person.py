@@ -56,7 +56,7 @@ class PerPerson(Around[ReturningSpec]):
     (1.0, 'person, 20 rounds')
     """
 
-    # "its clock never stops": null rounds depend on who came, and if anybody did
+    # "its rounds go on": null rounds depend on who came, and if anybody did
     hands_on = ALL_FACTS
     # "a budget that covers all rounds of a person"
     pays_for = frozenset({Fact.ONCE})

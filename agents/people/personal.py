@@ -416,7 +416,7 @@ class PersonalFADE(Personal):
     """target, in (0, 1)"""
     counted: Counted | None = None
     """visits that enter the sums, see the class; "visits" takes all, at group privacy; if None,
-    "latest" for people with a memory and at least 10 visits, else "first" """
+    "latest" with `memory` if a person's cap of visits and T / N are at least 10, else "first" """
     trust: Literal["central", "aggregated"] = "central"
     """trust model; the server sees all data, or with "aggregated" only sums of batches"""
     honest: float = 1.0

@@ -60,7 +60,7 @@ class LocalisedTOFW(Walk):
              g clipped to l_2 norm `clip` x s, noisy prefix sums over the batches
           3. theta = the last point of the block
 
-    Batches are long enough for a sum to exceed its noise. All parameters are public: functions of
+    Batches are long, so that a sum exceeds its noise. All parameters are public: functions of
     T, the loss and the domain, not of users. The defaults were chosen on simulated linear
     regressions of 5 to 20 features, T = 1,000 to 10,000 and epsilon 1, the same defaults for all;
     no certificate covers such a choice.
@@ -160,8 +160,9 @@ def local_clip(loss: Regression, *, step: float, share: float) -> float:
     """Return the norm of a typical gradient during the steps, in a set `share` times the domain.
 
     For squared losses with best point theta and isotropic features (covariance s I), the mean
-    gradient after a step of size c towards a vertex v has norm `2 s c |v - theta|_2`; one user's is
-    sqrt(N) times longer in N dimensions. Gradients of other losses do not get shorter near theta.
+    gradient after a step of size c towards a vertex v has norm `2 s c |v - theta|_2`, here with 0
+    for theta and a random v; one user's is sqrt(N) times longer in N dimensions. Gradients of other
+    losses do not get shorter near theta.
 
     >>> from dpbandit.domains import LpBall
     >>> round(local_clip(LinearRegression(LpBall(20, 1.5, 2.0)), step=0.4, share=1.0), 3)
@@ -345,7 +346,7 @@ class NoisySFW(Points):
         ]
 
     def printed_batches(self) -> "list[Batch]":
-        """Return batches with the paper's noise, certified at its true cost.
+        """Return batches with the paper's noise, at its certified cost, infinite without a proof.
 
         Its size for a batch's mean is c L / T in the first, c beta D eta / sqrt(T) in a later one,
         c = 4 sqrt(2 kappa ln(1/delta)) / epsilon, eta the step size, kappa the norm's smoothness,

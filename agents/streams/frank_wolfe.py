@@ -251,8 +251,8 @@ class DPTOFW(FrankWolfe):
         if later data depend on the points, with the epsilon of the certificate: given the points,
         only the user's g_i differs, and the clip bounds it (`RecursiveLossGradients`). Gaussian
         noise is exact GDP (column norm times L2 sensitivity, divided by its stddev); a generalised
-        Gaussian tree is zCDP (`GeneralisedGaussianSpend`), with bit_length(T-1) nodes for a datum.
-        g_T reaches no point.
+        Gaussian tree is zCDP (`GeneralisedGaussianSpend`; exact GDP at r = 2), with bit_length(T-1)
+        nodes for a datum. g_T reaches no point.
 
     Settings of None follow the calibration; L, beta and D are the constants in `Bounds`::
 
@@ -281,9 +281,9 @@ class DPTOFW(FrankWolfe):
            norm's smoothness.
         6. The noise's radius has law Gamma(d/2, 2 sigma_+^2), in the paper Gamma(d/2, 2 sigma_+).
         7. Its directions follow the cone measure. `norm_index`, `radius` and `direction` =
-           "printed" undo items 5, 6 and 7, each certified at its true cost;
-           `lipschitz`, `smoothness` and `diameter` replace the true L, beta and D in the paper's
-           size and clip.
+           "printed" undo items 5, 6 and 7, certified at the true cost, which is infinite for an
+           index below 2 and for printed directions; `lipschitz`, `smoothness` and `diameter`
+           replace the true L, beta and D in the paper's size and clip.
         8. Claims beyond the proof (epsilon / (ceil(log2 T) + 1) > 3) are refused, unless
            `beyond_validity`. The authors' programs have the paper's directions, L = 4, beta = 1
            and D = 4, and do not clip.

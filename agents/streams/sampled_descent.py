@@ -204,8 +204,8 @@ class LocalMD(Blocks):
         certified     epsilon          least that meets the target, by `SampledGaussianSpend`
 
     Regressions on l_p balls with 1 < p <= 2 have the ball's p, with d features, gradients in
-    l_q, Lipschitz constant L, diameter D; p = 1 becomes 1 + 1/ln d; all other losses have p = 2.
-    Phases with b > n_i are left out; these are the last few, or if epsilon is small all phases.
+    l_q, Lipschitz constant L, diameter D; p = 1 becomes 1 + 1/ln d, L times d^(1/q) <= e; all other
+    losses have p = 2. Phases with b > n_i are left out: the last few, or all at small epsilon.
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one datum. Given x_{s-1}, the mean of a
