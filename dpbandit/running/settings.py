@@ -140,7 +140,7 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
         for word in _of(words)
     }
     for name in missing_fields(kind, every):
-        hint = getattr(kind, "hint", "")
+        hint = getattr(kind, "hint_on_settings", "")
         raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.{hint}")
     config: AgentConfig = kind(**every)
     for word in reversed(by_wrapper):

@@ -59,7 +59,7 @@ class Stranger:
             round, `act` returned no valid action.
     """
 
-    hint: ClassVar[str] = f" Arguments named {', '.join(FACT_NAMES)} are filled in."
+    hint_on_settings: ClassVar[str] = f" Arguments named {', '.join(FACT_NAMES)} are filled in."
     """advice that ends the message about a setting without a value"""
     code: ClassVar[str] = ""
     """module and name of the foreign agent, separated by a colon"""

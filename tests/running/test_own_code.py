@@ -51,6 +51,7 @@ class NoLedger(Beginner):
 @dataclass(frozen=True, kw_only=True)
 class WithoutDefault(Mine):
     path: str
+    hint: str = "no part of a message"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +156,7 @@ MISTAKES = {
     "a file": (on(Shop, "own.py:Mine"), "a module, not a file: own:NAME"),
     "a path": (on(Shop, "./own.py:Mine"), "a module, not a file: own:NAME"),
     "an unknown setting": (on(Shop, f"{OWN}:Mine:arms=1"), "'arms' .did you mean arm"),
-    "a setting without a value": (on(Shop, f"{OWN}:WithoutDefault"), ":path=VALUE: this setting"),
+    "a setting without a value": (on(Shop, f"{OWN}:WithoutDefault"), ":path=VALUE: .* default.$"),
     "a class that is no config": (on(Shop, f"{OWN}:NoConfig"), "NoConfig of .* of dpbandit.Agent"),
     "no such environment": (on(f"{OWN}:Shap"), "='Shap' .did you mean Shop.. to be one of"),
     "an agent for an environment": (on(f"{OWN}:Mine"), "environment of .*='Mine'"),
