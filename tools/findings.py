@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 FOLDER = ROOT / "docs" / "findings"  # of the figures
-_UCB = "shariff-sheffet-ucb:calibration=paper"  # DP-UCB as printed
+_UCB = "shariff-sheffet-ucb:calibration=paper"  # Shariff and Sheffet's UCB as printed
 _TREES = "wdp-cocop:window=256:noise=gamma:calibration=paper"  # an agent as printed
 _SIZE = (3.0, 1.875)
 """Width and height of a figure in inches, which are 480 x 300 dots"""

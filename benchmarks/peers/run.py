@@ -22,7 +22,7 @@ import numpy as np
 PEERS_FOLDER = Path(__file__).resolve().parent  # of this comparison's programs
 PEERS = ("obp", "river", "coba", "mabwiser", "contextualbandits")  # other libraries
 FASTEST = "obp"
-"""Library to whose speed the targets refer; if it is missing, no target is checked"""
+"""Library that is expected to be the fastest; if it is missing, no target is checked or met"""
 OTHER_PEERS = ("coba:vw_epsilon_greedy", "coba:vw_square_cb")
 """Algorithms other than LinUCB (of Vowpal Wabbit), whose regret and speed are only printed"""
 SIZES = {
@@ -30,7 +30,7 @@ SIZES = {
     "d = 20, K = 10": (20, 10, 30.0),
     "d = 5, K = 5": (5, 5, 70.0),
 }
-"""Problem -> dimension, arms, and target ratio of dpbandit's speed to that of `FASTEST`"""
+"""Problem -> dimension, arms, and target ratio of dpbandit's speed to the fastest of `PEERS`"""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # are set to 1
 
 

@@ -4,16 +4,16 @@ Question 4 of README.md is the cost of a round with projections, or with linear 
 
 The time of a round is the agent's own (acting and learning), one replica at a time; minimisations
 of linear functions (`Domain.lowest`) and exact projections (`Domain.project`) are counted. Flows
-have no exact projection: the nearest point is found by Frank-Wolfe. A local linear oracle sorts the
-coordinates for a simplex; for flows it needs a shortest path, and our certified radius another one.
+have no exact projection: the nearest point is found by Frank-Wolfe, to 1e-6 D^2. A local linear
+oracle sorts the coordinates for a simplex; for flows it needs a shortest path, and our certified
+radius another one.
 
-Table 1, on windows, is measured row by row.
-
-Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
-privacy expiration", WI-IAT 2020. Bounds are orders, here with every constant 1, as printed (without
-a stray epsilon after log2^1.5). Only the last has L, D and mu (Lipschitz constant, diameter, strong
-convexity). The problem is ridge regression on a simplex, which PQFTL can play and which has both
-projections and local oracles. As mu D < L, epsilon of printed Gamma noise exceeds the claim.
+Table 1, on windows, is measured row by row. Lou and Cheung, "Projection-free online empirical risk
+minimization with privacy-preserving and privacy expiration", WI-IAT 2020. Bounds are orders, here
+with every constant 1, as printed (without a stray epsilon after log2^1.5). Only the last has L, D
+and mu (Lipschitz constant, diameter, strong convexity). The problem is ridge regression on a
+simplex, which PQFTL can play and which has both projections and local oracles. As mu D < L, epsilon
+of printed Gamma noise exceeds the claim.
 """
 
 import tomllib
