@@ -23,7 +23,6 @@ OPENERS = frozenset(
     "Hers Theirs Its".split()
 )
 """First words with which a docstring is not a whole sentence or noun phrase."""
-MAX_OPENER_SHARE = 0.02  # of docstrings that begin with one of `OPENERS`
 REPLACED = frozenset(
     "told asked said shown kept due worth luck hers fed watched vetoed tame unsaid dearest "
     "roll books hear heard believe believed belongs".split()
@@ -70,10 +69,11 @@ def main(arguments: list[str]) -> int:
         draw(docs, constants, seed=int(arguments[1]))
         return 0
     broken = [*vague(constants), *replaced(trees)]
-    opened = [doc for doc in docs if doc.text.split()[0].strip(",.:;") in OPENERS]
-    print(f"docstrings with an opener: {len(opened)} of {len(docs)}")
-    if arguments or len(opened) > MAX_OPENER_SHARE * len(docs):
-        broken += [f"{doc} opens with {doc.text.split()[0]}" for doc in opened]
+    broken += [
+        f"{doc} opens with {doc.text.split()[0]}"
+        for doc in docs
+        if doc.text.split()[0].strip(",.:;") in OPENERS
+    ]
     broken = [line for line in broken if line.startswith(tuple(arguments or [""]))]
     print(*broken, sep="\n", end="\n" if broken else "")
     return int(bool(broken))
@@ -142,20 +142,16 @@ def docstrings(file: Path, tree: ast.Module) -> Iterator[Word]:
 
 
 def constants_of(file: Path, tree: ast.Module) -> Iterator[Word]:
-    """Yield the constants of a module, each with the line that defines it."""
+    """Yield the constants of a module, each with its source and the comments directly above it."""
+    lines = file.read_text().splitlines()
     for node in tree.body:
         for target in getattr(node, "targets", [getattr(node, "target", None)]):
             if isinstance(target, ast.Name) and target.id.strip("_").isupper():
-                yield Word(file, node.lineno, target.id, with_comments(file, node))
-
-
-def with_comments(file: Path, node: ast.stmt) -> str:
-    """Return the source of a statement, with the comments directly above it."""
-    lines = file.read_text().splitlines()
-    first = node.lineno - 1
-    while lines[first - 1].startswith("#"):
-        first -= 1
-    return "\n".join(lines[first : node.end_lineno])
+                first = node.lineno - 1
+                while first and lines[first - 1].startswith("#"):
+                    first -= 1
+                text = "\n".join(lines[first : node.end_lineno])
+                yield Word(file, node.lineno, target.id, text)
 
 
 def draw(docs: list[Word], constants: list[Word], *, seed: int) -> None:
