@@ -466,8 +466,7 @@ class DPHDB(FrankWolfeBandit):
         of other users are post-processing. If only the played arm stepped, counters would show it.
 
     Differs from the paper:
-        1. A noisy sum in place of a noisy choice: 1.8 times less regret at d = 50, T = 10^4,
-           epsilon 1, both with tuned clips.
+        1. A noisy sum in place of a noisy choice.
         2. The rest as in `DPHDBChoices`, with the exact bound of a gradient.
 
     >>> from dpbandit import certify

@@ -456,8 +456,9 @@ class DPUCB(SummedUCB):
     moment_weight: Positive = 1.0
     """weight of the moment divided by that of the Gram matrix in their joint release"""
     shift: Positive | None = None
-    """ridge of Gram matrices, in tail bounds of their noise's norm, > 0; if None, 2, or 0.05 for a
-    model of demand. Smaller values shrink theta less; below 1 noise may make them indefinite"""
+    """ridge of Gram matrices, in tail bounds of their noise's norm, > 0; utility only, not privacy.
+    If None, 2, or 0.05 for a model of demand. Smaller values shrink theta less; below 1 noise may
+    make the matrices indefinite"""
 
     def check(self) -> None:
         super().check()
