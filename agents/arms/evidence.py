@@ -174,8 +174,8 @@ class DPIMED(SummedBatches):
     Guarantee:
         epsilon-DP of all actions, as for `dp-klucb`.
 
-    **Regret** has a heavy tail: once in 100 to 2,000 runs noise rules out the best arm for good,
-    because d treats the noises of all releases of an arm as a single one.
+    **Regret** has a heavy tail: in rare runs noise rules out the best arm for good, because d
+    treats the noises of all releases of an arm as a single one.
 
     Differs from the paper:
         It was written from a summary, and the length of the first batch is ours, as for `dp-klucb`.
@@ -215,8 +215,8 @@ class RaceIMED(SummedBatches):
         one batch, whose arm and length are functions of T, of counts and of earlier releases
         (`CountedSums`).
 
-    **Regret** bounds are proved in part, see the page of `race-imed`. Runs with linear regret are 5
-    to 20 times rarer than with `dp-imed`, but possible.
+    **Regret** bounds are proved in part, see the page of `race-imed`. Runs with linear regret
+    remain possible; how rare they are has not been measured here.
 
     >>> from dpbandit import certify
     >>> round(certify(RaceIMED(epsilon=0.5), "Arms", horizon=1000).epsilon, 9)
