@@ -94,6 +94,7 @@ WRITERS = {
     ],
     "sweep sweep.toml --out s --backend threading --resume": ["s/sweep.json"],
     "report s --out t": ["t/headline.csv", "t/index.html"],
+    "report --help": [],
 }  # fmt: skip
 """Commands and files that they write."""
 
