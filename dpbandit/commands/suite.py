@@ -118,6 +118,12 @@ def freeze(
             help="Instead, with the chosen agents: users from a sixteenth up to 2^USERS times."
         ),
     ] = None,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again", help="Instead, only runs that are no longer played as stored; no choices."
+        ),
+    ] = False,
     ship: Annotated[
         bool, typer.Option("--ship", help="Put the files into the package, in a checkout.")
     ] = False,
@@ -130,14 +136,29 @@ def freeze(
 
     Example: `dpbandit suite freeze --out frozen --ship`, then the same with `--users 4`
     """
+    from dpbandit.base import InputError
     from dpbandit.suite.freezing import Blocks, freeze_suite
     from dpbandit.suite.growing import grow
-    from dpbandit.suite.tabulating import ship_frozen, write_frozen, write_grown
+    from dpbandit.suite.renewing import renew
+    from dpbandit.suite.tabulating import (
+        ship_frozen,
+        write_frozen,
+        write_grown,
+        write_renewed,
+    )
 
     some = problem or [*problems()]
     workers = jobs or os.cpu_count() or 1
     blocks = Blocks(out, jobs=workers, backend=backend, scheduler=scheduler)
-    if users is None:
+    if again and users is not None:
+        raise InputError(f"Expected --again or --users, not both; got --users {users}.")
+    if again:
+        done = renew(some, blocks)
+        files = write_renewed(done.runs, done.rows, done.findings, out)
+        say(f"Played again: {', '.join(done.played) or 'nothing, all is played as stored'}.")
+        for place in done.doubtful:
+            say(f"Another agent now has the least mean regret: {place}; choose anew.")
+    elif users is None:
         files = write_frozen(freeze_suite(some, blocks), out)
     else:
         files = write_grown(grow(some, blocks, users), out)

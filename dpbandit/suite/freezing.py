@@ -14,7 +14,7 @@ from functools import cache
 from math import inf, sqrt
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -58,6 +58,10 @@ COST_ERROR = 0.1
 """Relative standard error of the cost of privacy at which no more replicas are played."""
 
 
+Findings: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Results by chosen private agent: `failed`, the reason why its tests fail or "", and `audit`."""
+
+
 class Choice(NamedTuple):
     """The agents that competed on a problem at one epsilon, and the one that was chosen."""
 
@@ -80,8 +84,7 @@ class Frozen(NamedTuple):
     choices: Mapping[Group, Choice]
     reported: tuple[AgentRun, ...]
     """runs of the chosen agents and of baselines on the report seed"""
-    findings: Mapping[str, Mapping[str, Any]]
-    """for each chosen private agent `failed`, why its tests fail or "", and `audit`"""
+    findings: Findings
 
 
 class Blocks:
@@ -139,6 +142,13 @@ class Blocks:
             key: joined(some).first(replicas) for key, some in reusable.items() if key not in unfit
         }
         return found, unfit
+
+    def play_all(self, cells: Sequence[Cell], replicas: int, what: str) -> dict[str, Outcome]:
+        """Play as `play` does; raise `InputError` if a configuration fails."""
+        runs, unfit = self.play(cells, replicas, what)
+        if unfit:
+            raise InputError(f"Expected all that was chosen to play: {next(iter(unfit.values()))}")
+        return runs
 
     def examine(self, agents: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return results of agents' tests and audits; this program's stored ones are reused."""
@@ -236,13 +246,18 @@ def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
         choices |= choose(groups([name]), blocks)
         reported += report(problems()[name], choices, blocks)
     private = [choice.chosen for place, choice in choices.items() if place.epsilon < inf]
-    found = blocks.examine(list(dict.fromkeys(private)))
+    return Frozen(choices, tuple(reported), examined_all(blocks, private))
+
+
+def examined_all(blocks: Blocks, agents: Iterable[str]) -> Findings:
+    """Test and audit chosen private agents; raise `InputError` if one of them is refuted."""
+    found = blocks.examine(list(dict.fromkeys(agents)))
     for agent, findings in found.items():
         audit = findings["audit"]
         if findings["failed"] or (audit is not None and audit["flagged"]):
             why = findings["failed"] or audit["verdict"]
             raise InputError(f"Expected {agent}, which was chosen, to be private: {why}")
-    return Frozen(choices, tuple(reported), found)
+    return found
 
 
 def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
@@ -361,9 +376,7 @@ def report(
     cells = [free, *private, *(cell(one, setup, name, inf) for name in baselines)]
     replicas = MIN_REPLICAS
     while True:
-        runs, unfit = blocks.play(cells, replicas, "report")
-        if unfit:
-            raise InputError(f"Expected all that was chosen to play: {next(iter(unfit.values()))}")
+        runs = blocks.play_all(cells, replicas, "report")
         base = runs[free.key].regret[-1]
         errors = [relative_error(runs[each.key].regret[-1], base) for each in private]
         if max(errors) <= COST_ERROR or replicas >= MAX_REPLICAS:

@@ -28,7 +28,7 @@ from dpbandit.running.answers import (
 from dpbandit.running.environments import environment_label
 from dpbandit.suite.candidates import Group, candidates, groups
 from dpbandit.suite.catalogue import problems, spec_of, suite, version
-from dpbandit.suite.freezing import Frozen
+from dpbandit.suite.freezing import Findings, Frozen
 from dpbandit.suite.playing import finalists, findings, findings_file, frozen, frozen_file
 
 CHOICE = "Choice and report"  # line of the table's header on runs of `freeze_suite`
@@ -57,6 +57,18 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
     runs = write_runs(folder / frozen_file("small").name, [*others, *done.reported, *compared])
     table = write_table(rows, folder, CHOICE)
     return [runs, table, write_json(folder / findings_file().name, found)]
+
+
+def write_renewed(
+    runs: Sequence[AgentRun], rows: Iterable[Answer], examined: Findings, folder: Path
+) -> list[Path]:
+    """Write all runs and rows, and the shipped findings with new ones; return the files."""
+    found = {**findings(), **examined}
+    return [
+        write_runs(folder / frozen_file("small").name, runs),
+        write_table(rows, folder, CHOICE),
+        write_json(folder / findings_file().name, found),
+    ]
 
 
 def write_grown(rows: Sequence[Answer], folder: Path) -> list[Path]:

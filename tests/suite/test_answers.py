@@ -21,6 +21,7 @@ from dpbandit.suite.catalogue import Suite, SuiteProblem, epsilons, suite
 from dpbandit.suite.freezing import Blocks, _played as played_by, choose, freeze_suite
 from dpbandit.suite.growing import grow
 from dpbandit.suite.playing import finalists
+from dpbandit.suite.renewing import renew
 from dpbandit.suite.replaying import far_off, holds, replays
 from dpbandit.suite.scoring import ends_of
 from dpbandit.suite.tabulating import answer_row, answers_of
@@ -299,3 +300,25 @@ def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch
     assert {one.name for one in played} == {"greedy"}
     with pytest.raises(InputError, match="problem='large'"):
         freeze_suite(["large"], blocks)
+
+
+def test_what_is_stale_is_played_again_and_nothing_else(tmp_path, monkeypatch):
+    """A stored run with altered numbers is found and restored, with its row; the choice stays. It
+    would catch a stale run that is kept, and a row that is not made of the new run."""
+    name = "linear arms, few rounds"
+    runs = [run for run in frozen("small") if run.setup.problem == name]
+    row, free = chosen()[name, 1.0], chosen()[name, inf].agent
+    base = [run for run in finalists() if (run.setup.problem, run.name) == (name, free)]
+    true = next(run for run in runs if run.name == row.agent and run.certificate.epsilon > 0.9)
+    others = [run for run in runs if run is not true]
+    altered = replace(true, regret=true.regret * 1.5)
+    monkeypatch.setattr("dpbandit.suite.renewing.frozen", lambda size: [*others, altered])
+    monkeypatch.setattr("dpbandit.suite.renewing.finalists", lambda: base)
+    monkeypatch.setattr("dpbandit.suite.renewing.examined_all", lambda *some: {})
+    done = renew([name], Blocks(tmp_path, progress=False))
+    assert done.played == (name,)
+    restored = done.runs[len(others)]
+    assert not far_off(true.regret[-1], restored.regret[-1])
+    new = next(r for r in done.rows if (r.problem, r.role, r.epsilon) == (name, "chosen", 1.0))
+    assert new.agent == row.agent
+    assert new.mean == pytest.approx(restored.regret[-1].mean())
