@@ -11,7 +11,6 @@ every agent is timed, too, as by `test_floors.py`. "-" marks what a revision doe
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -19,10 +18,14 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]  # of this file
 TARGETS = {
+    "personal-pricing": 12,
+    "list-fade": 15,
+    "fade-mnl": 2,
+    "personal-fade": 2,
     "private-cascade": 30,
     "cascade-ucb": 20,
-    "mnl-ucb": 6,
-    "mnl-ts": 6,
+    "mnl-ucb": 4,
+    "mnl-ts": 4,
     "ranked-linucb": 5,
     "ranked-lints": 5,
     "ranked-epsilon-greedy": 5,
@@ -43,10 +46,54 @@ from dpbandit.cli import main
 main()
 """  # program that runs a command of `dpbandit`, to be timed
 PLAY = """
+import resource, time
 from dpbandit import compare
-options = {"horizon": 100_000, "replicas": 20, "progress": False}
-print(compare("dpbandit/%s-v0", ["%s"], **options).summary()["seconds"].iloc[0])
-"""  # program that prints the CPU-seconds of one agent on one environment
+options = dict(%s, progress=False)
+start = time.process_time()
+compare("dpbandit/%s-v0", ["%s"], **options)
+print(time.process_time() - start)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""  # program that prints the CPU-seconds of one agent on one environment, and the process's MiB
+LONG = "horizon=100_000, replicas=20"
+SETUPS = {
+    "20 x 20,000": ("fade", "OJPricing", "horizon=20_000, replicas=20"),
+    "1,000 x 300": ("fade", "GLMBandit", "horizon=300, replicas=1_000"),
+    "20 x 10,000,000": ("fade", "OJPricing", "horizon=10_000_000, replicas=20"),
+    **{
+        f"K = {K}, 20 x 10,000": (
+            "fade",
+            "GLMBandit",
+            f"horizon=10_000, replicas=20, env_kwargs={{'n_actions': {K}}}",
+        )
+        for K in (8, 32, 128)
+    },
+    "prices for people, 20 x 2,000": (
+        "personal-pricing",
+        "ReturningPricing",
+        "horizon=2_000, replicas=20",
+    ),
+}
+"""Name -> agent, environment and options of `compare`, whose times show one cost each"""
+VECTOR = """
+import time
+import gymnasium, numpy as np
+import dpbandit
+many = gymnasium.make_vec("dpbandit/OJPricing-v0", num_envs=1000)
+many.reset(seed=0)
+actions = np.zeros(1000, dtype=np.int64)
+def steps(count):
+    start = time.process_time()
+    for _ in range(count):
+        many.step(actions)
+    return (time.process_time() - start) / count * 1e3
+steps(100)
+print(min(steps(200) for _ in range(5)))
+"""  # program that prints microseconds per step of one of a thousand sub-environments
+COMPARISON = (
+    "compare OJPricing --agents priced:logistic-ts,linucb,fade,dp-ucb,"
+    "shariff-sheffet-ucb:calibration=paper --horizon 20000 --replicas 20 --epsilon 1 --delta 1e-5"
+)
+"""Command of the comparison of five agents, the same for all revisions"""
 LOOP = """
 from benchmarks.test_speed import batched_linucb, cpu_seconds, plain_linucb
 d, K, R = %s
@@ -87,17 +134,23 @@ def rows():
     }
     for name, code in start.items():
         yield (f"start: {name}, s",), code, 6
-    readme = (CHECKOUT / "README.md").read_text()
-    words = re.search(r"bin/dpbandit (compare .*)$", readme, re.M)[1].split()
     for jobs in ("1", "2"):
-        code = COMMAND % [*words, "--jobs", jobs]
-        yield (f"README's comparison, --jobs {jobs}, s",), code, 3
+        code = COMMAND % [*COMPARISON.split(), "--jobs", jobs]
+        yield (f"five agents on OJPricing, 20 x 20,000, --jobs {jobs}, s",), code, 3
     for agent, problem in TIMED_AGENTS:
-        yield (f"{agent} on {problem}, 20 x 100,000, s",), PLAY % (problem, agent), 2
+        yield named(agent, problem, "20 x 100,000"), PLAY % (LONG, problem, agent), 2
+    for size, (agent, problem, options) in SETUPS.items():
+        yield named(agent, problem, size), PLAY % (options, problem, agent), 3
+    yield ("a step of one of 1,000 sub-environments, OJPricing, us",), VECTOR, 3
     for size in ("50, 2, 20", "20, 10, 20", "5, 5, 100"):
         yield (f"LinUCB, times a plain loop, (d, K, R) = ({size})",), LOOP % size, 2
     each = ("written, s", "resumed, s", "loaded, s", "on disk, MB")
     yield tuple(f"a thousand blocks {what}" for what in each), BLOCKS, 1
+
+
+def named(agent, problem, size):
+    """Return the names of the two numbers that `PLAY` prints."""
+    return f"{agent} on {problem}, {size}, s", f"{agent} on {problem}, {size}, peak MiB"
 
 
 def measured(checkout, names, code):
@@ -149,8 +202,8 @@ def costs(folder):
     """Write cost.csv: microseconds per replica and round, and core-days for 10^12 such rounds."""
     lines = ["agent,problem,microseconds,core_days"]
     for agent, problem in TIMED_AGENTS:
-        code = PLAY % (problem, agent)
-        micros = min(measured(CHECKOUT, ("s",), code)[0] for _ in range(2)) / 2e6 * 1e6
+        code = PLAY % (LONG, problem, agent)
+        micros = min(measured(CHECKOUT, ("s", "MiB"), code)[0] for _ in range(2)) / 2e6 * 1e6
         lines.append(f"{agent},{problem},{micros:.3g},{micros * 1e6 / 86_400:.3g}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cost.csv").write_text("\n".join(lines) + "\n")
