@@ -15,84 +15,47 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import gymnasium as _gym
 
-from dpbandit.lazy import catalogue as _catalogue, lazily as _lazily
-from dpbandit.version import VERSION as __version__
+from dpbandit.lazy import (
+    catalogue as _catalogue,
+    lazily as _lazily,
+    typed_imports as _typed_imports,
+)
+from dpbandit.version import VERSION as __version__  # noqa: F401
 
 if _TYPE_CHECKING:
+    from dpbandit import agents as agents, testing as testing
     from dpbandit.agent import (
-        Agent,
-        Arms,
-        Around,
-        Chance,
-        Count,
-        Count0,
-        Inner,
-        Inside01,
-        Least0,
-        Points,
-        Positive,
-        PrivateAgent,
-        Share,
-        started,
+        Agent as Agent,
+        Arms as Arms,
+        Around as Around,
+        Chance as Chance,
+        Count as Count,
+        Count0 as Count0,
+        Inner as Inner,
+        Inside01 as Inside01,
+        Least0 as Least0,
+        Points as Points,
+        Positive as Positive,
+        PrivateAgent as PrivateAgent,
+        Share as Share,
+        started as started,
     )
-    from dpbandit.auditing import AuditReport, audit
-    from dpbandit.base import InputError
-    from dpbandit.results.results import Results
-    from dpbandit.running.compare import certify, compare
-    from dpbandit.running.loop import play
-    from dpbandit.running.recommend import recommend
-    from dpbandit.specs.models import Prior
-
-__all__ = [
-    "ENVIRONMENTS",
-    "Agent",
-    "Arms",
-    "Around",
-    "AuditReport",
-    "Chance",
-    "Count",
-    "Count0",
-    "Inner",
-    "InputError",
-    "Inside01",
-    "Least0",
-    "Points",
-    "Positive",
-    "Prior",
-    "PrivateAgent",
-    "Results",
-    "Share",
-    "__version__",
-    "audit",
-    "certify",
-    "compare",
-    "play",
-    "recommend",
-    "started",
-]
+    from dpbandit.auditing import AuditReport as AuditReport, audit as audit
+    from dpbandit.base import InputError as InputError
+    from dpbandit.results.results import Results as Results
+    from dpbandit.running.compare import certify as certify, compare as compare
+    from dpbandit.running.loop import play as play
+    from dpbandit.running.recommend import recommend as recommend
+    from dpbandit.specs.models import Prior as Prior
 
 ENVIRONMENTS = {  # Gymnasium id -> module and class of the environment
     f"dpbandit/{one['name']}-v0": f"dpbandit.envs:{one['name']}"
     for one in _catalogue("dpbandit.envs")
 }
 
-_FILES = {  # module -> names that the package exports from it
-    "agent": "Agent Arms Around Chance Count Count0 Inner Inside01 Least0 Points Positive "
-    "PrivateAgent Share started",
-    "agents": "agents",
-    "auditing": "AuditReport audit",
-    "base": "InputError",
-    "results.results": "Results",
-    "running.compare": "certify compare",
-    "running.loop": "play",
-    "running.recommend": "recommend",
-    "specs.models": "Prior",
-    "testing": "testing",
-}
-__getattr__, __dir__ = _lazily(
-    __name__,
-    {name: f"{__name__}.{file}" for file, names in _FILES.items() for name in names.split()},
-)
+_HOMES = _typed_imports(__name__)
+__all__ = sorted({*_HOMES, "ENVIRONMENTS", "__version__"} - {"agents", "testing"})
+__getattr__, __dir__ = _lazily(__name__, _HOMES)
 
 
 for _id, _problem in ENVIRONMENTS.items():

@@ -47,6 +47,7 @@ from dpbandit.base import (
     inside,
     one_of,
     positive,
+    privacy_target,
     rounds_in,
     share,
     whole,
@@ -70,6 +71,8 @@ __all__ = [
     "Chance",
     "Count",
     "Count0",
+    "Delta",
+    "Epsilon",
     "Inner",
     "Inside01",
     "Least0",
@@ -90,6 +93,8 @@ Inside01: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0
 Share: TypeAlias = Annotated[float, share]
 Count: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1)]
 Count0: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 0)]
+Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
+Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
 Inner: TypeAlias = Annotated[AgentConfig, lambda name, value: check_config(value)]
 
 
@@ -164,8 +169,9 @@ class Agent(Generic[SpecT]):
         object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
-        for name, hint in _settings(cast(Any, type(self))).items():
-            check_setting(name, getattr(self, name), hint)
+        for name, check in _settings(cast(Any, type(self))).items():
+            if check is not None:
+                check(name, getattr(self, name))
         self.check()
         self._checked = True
 
@@ -336,29 +342,36 @@ def _undefined(agent: object, method: str) -> InputError:
 
 
 @cache
-def _settings(kind: Any) -> dict[str, Any]:
-    """Return an agent class's settings as name -> type; ranges are `Annotated` types."""
+def _settings(kind: Any) -> dict[str, Callable[[str, Any], None] | None]:
+    """Return the check of every setting of an agent class, None where its type allows any value."""
     hints = get_type_hints(kind, include_extras=True)
-    return {one.name: hints[one.name] for one in fields(kind)}
+    return {one.name: _check_of(hints[one.name]) for one in fields(kind)}
 
 
 def _setting_values(agent: Any) -> tuple[Any, ...]:
     return tuple(getattr(agent, one.name) for one in fields(agent))
 
 
-def check_setting(name: str, value: Any, hint: Any) -> None:
-    """Raise `InputError` unless a setting's type allows the value, by its words, range or flag."""
+def _check_of(hint: Any) -> Callable[[str, Any], None] | None:
+    """Return the check that a type makes by its words, range or flag, None if it has none of them.
+
+    A range is the first argument of an `Annotated` type, a function of name and value.
+    """
     parts = get_args(hint) if get_origin(hint) not in (Annotated, Literal) else (hint,)
     parts = parts or (hint,)
     words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
-    if (value is None and NoneType in parts) or (isinstance(value, str) and value in words):
-        return
-    ranges: list[Callable[[str, Any], None]] = [
-        part.__metadata__[0] for part in parts if get_origin(part) is Annotated
-    ]
-    if ranges and not (words and isinstance(value, str)):
-        ranges[0](name, value)
-    elif words:
-        one_of(name, value, words)
-    elif bool in parts:
-        flag(name, value)
+    ranges = [part.__metadata__[0] for part in parts if get_origin(part) is Annotated]
+    if not (ranges or words or bool in parts):
+        return None
+
+    def check(name: str, value: Any) -> None:
+        if (value is None and NoneType in parts) or (isinstance(value, str) and value in words):
+            return
+        if ranges and not (words and isinstance(value, str)):
+            ranges[0](name, value)
+        elif words:
+            one_of(name, value, words)
+        else:
+            flag(name, value)
+
+    return check

@@ -1,5 +1,6 @@
 """Lazy imports of a package's names, and CSV tables that list its contents without imports."""
 
+import ast
 import csv
 import sys
 from collections.abc import Callable, Mapping
@@ -30,6 +31,18 @@ def lazily(
         return found
 
     return get, lambda: sorted({*vars(sys.modules[package]), *homes})
+
+
+def typed_imports(package: str) -> dict[str, str]:
+    """Return name -> full name of its module, for what a package imports for type checkers alone.
+
+    These are the imports below `if _TYPE_CHECKING` of its `__init__.py`, given to `lazily`.
+    """
+    tree = ast.parse((files(package) / "__init__.py").read_text(encoding="utf-8"))
+    checked = [one for one in tree.body if isinstance(one, ast.If)]
+    imports = (one for block in checked for one in block.body if isinstance(one, ast.ImportFrom))
+    found = {alias.name: str(one.module) for one in imports for alias in one.names}
+    return {name: home if home != package else f"{home}.{name}" for name, home in found.items()}
 
 
 @cache

@@ -7,14 +7,13 @@ of an audit. To delete a shelf, delete its files (`SHELVES` in `tools/measures.p
 tables that name them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 from dpbandit.base import InputError
-from dpbandit.lazy import catalogue, lazily
+from dpbandit.lazy import catalogue, lazily, typed_imports
 
 
 @cache
@@ -43,17 +42,9 @@ def from_shelf(package: str, name: str, use: str) -> Any:
     return getattr(import_module(home[name]), name)
 
 
-def face(
-    package: str, inside: Mapping[str, str] = MappingProxyType({})
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def face(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a core package, which import its names on first use.
 
-    Args:
-        package: full name of the package.
-        inside: module of the package -> names, separated by spaces, that it defines; names of
-            optional modules come from `shelves.csv`.
+    The names are those of its `typed_imports`, and those of optional modules in `shelves.csv`.
     """
-    own_homes = {
-        name: f"{package}.{module}" for module, names in inside.items() for name in names.split()
-    }
-    return lazily(package, own_homes | homes(package.removeprefix("dpbandit.")))
+    return lazily(package, typed_imports(package) | homes(package.removeprefix("dpbandit.")))

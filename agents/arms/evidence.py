@@ -5,8 +5,8 @@ from typing import Annotated, TypeAlias
 
 import numpy as np
 
-from dpbandit.agent import Least0, Positive
-from dpbandit.agents.arms.play import Bools, Epsilon, OneArmBatches
+from dpbandit.agent import Epsilon, Least0, Positive
+from dpbandit.agents.arms.play import Bools, OneArmBatches
 from dpbandit.base import Floats, Ints, at_least, flag, rows
 
 # factor of an arm's rounds

@@ -5,13 +5,13 @@ they play vertices.
 """
 
 from math import ceil, inf, log
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agent import Agent, started
-from dpbandit.base import Floats, InputError, Ints, clip_range, privacy_target, rows
+from dpbandit.agent import Agent, Epsilon, started
+from dpbandit.base import Floats, InputError, Ints, clip_range, rows
 from dpbandit.domains import Simplex
 from dpbandit.losses import Linear
 from dpbandit.losses.decisions import Experts
@@ -20,8 +20,6 @@ from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.premises import Fact
 from dpbandit.specs import Spec
 
-Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
-Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 

@@ -4,11 +4,10 @@ from math import ceil, inf, log
 
 import numpy as np
 
-from dpbandit.agent import Positive, started
+from dpbandit.agent import Epsilon, Positive, started
 from dpbandit.agents.arms.play import (
     ArmAgent,
     Bools,
-    Epsilon,
     OneArmBatches,
     ReleasedArms,
     kl_upper,

@@ -5,11 +5,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from dpbandit.agent import Positive, started
+from dpbandit.agent import Delta, Epsilon, Positive, started
 from dpbandit.agents.arms.play import (
     Bools,
-    Delta,
-    Epsilon,
     OneArmBatches,
     ReleasedArms,
     kl_upper,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agent import Arms, Count, Positive, Share, started
+from dpbandit.agent import Arms, Count, Positive, PrivateAgent, Share, started
 from dpbandit.base import (
     Floats,
     InputError,
@@ -442,7 +442,7 @@ class DPHDBChoices(FrankWolfeBandit):
         return release.astype(np.int64)
 
 
-class DPHDB(FrankWolfeBandit):
+class DPHDB(PrivateAgent[ContextualSpec], FrankWolfeBandit):
     """Greedy play for sparse parameters: every arm takes a private Frank-Wolfe step each round.
 
     After Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
@@ -477,16 +477,12 @@ class DPHDB(FrankWolfeBandit):
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is noise for the claim; "paper" plays `DPHDBChoices` if the agent is named by its
     id, and is refused in Python"""
-    epsilon: float = 1.0
-    """target epsilon, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target delta, in (0, 1)"""
     gradient_clip: Positive | None = None
     """Euclidean norm to which a gradient is clipped; if None, a fifth of the largest `|r x|`, and
     no clip at epsilon = inf or without the identity link (most gradients are large then)"""
 
     def check(self) -> None:
-        gaussian_target(self.epsilon, self.delta)
+        super().check()
         if self.calibration == "paper":
             raise InputError(
                 "Expected DPHDB without calibration='paper': the algorithm of its paper is "

@@ -9,9 +9,9 @@ from typing import cast
 
 import numpy as np
 
-from dpbandit.agent import Points, Positive, started
+from dpbandit.agent import Points, Positive, PrivateAgent, started
 from dpbandit.agents.convex.leaders import curvature_of, slope
-from dpbandit.base import AnyArray, Floats, InputError, Streams, clip_norm, gaussian_target
+from dpbandit.base import AnyArray, Floats, InputError, Streams, clip_norm
 from dpbandit.domains import nearest
 from dpbandit.losses import (
     Experts,
@@ -38,6 +38,7 @@ from dpbandit.privacy import (
 )
 from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.premises import SUMMED, Fact
+from dpbandit.specs import ConvexSpec
 
 VERIFIED = (
     Linear,
@@ -166,7 +167,7 @@ class NoisyDescent(Mechanism):
         return domain.project(self._w + domain.embedded(noise))
 
 
-class POCP(Points):
+class POCP(PrivateAgent[ConvexSpec], Points):
     """Gradient descent that adds fresh noise to every released point, with regret of order sqrt T.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, private
@@ -201,16 +202,11 @@ class POCP(Points):
     (1.0, 'conditional')
     """
 
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
     delta: float = 1e-6
     """target, in (0, 1)"""
     curvature: Positive | None = None
     """weight of the regulariser for losses without curvature; if None, by `leaders.curvature_of`"""
     descent = started(NoisyDescent)
-
-    def check(self) -> None:
-        gaussian_target(self.epsilon, self.delta)
 
     def begin(self) -> None:
         loss, T = self.loss, self.spec.horizon
@@ -234,7 +230,7 @@ class POCP(Points):
             self.point = release
 
 
-class PQFTL(Points):
+class PQFTL(PrivateAgent[ConvexSpec], Points):
     """Minimise the sum of squared losses so far, from noisy tree sums of their moments.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, the
@@ -264,16 +260,11 @@ class PQFTL(Points):
     1.0
     """
 
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
     delta: float = 1e-6
     """target, in (0, 1)"""
     curvature: Positive | None = None
     """weight H of a ridge for losses without a ridge; if None, by `leaders.curvature_of`"""
     sums = started(PrefixSum)
-
-    def check(self) -> None:
-        gaussian_target(self.epsilon, self.delta)
 
     def fit(self) -> None:
         if type(self.loss) not in (Squared, Ridge):

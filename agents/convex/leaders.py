@@ -205,14 +205,30 @@ class PrivateGradients(Gradients):
     """one of "k-norm" (also called "gamma"), "laplace" and "gaussian" noise"""
     process = cast(Factorisation, Tree())
     """factorisation of the prefix sums, by default a binary tree"""
+    calibration = "certified"
 
     def check(self) -> None:
         object.__setattr__(self, "noise", law_named(self.noise))
         noise_target(self)
 
     def gradient_sums(self, statistic: ClippedVectors) -> PrefixSum:
-        target = Target(self.epsilon, self.delta or 0.0, self.spec.horizon, refresh_every=1)
-        return certified_sum(self.process, statistic, self.streams, target, law=self.noise)
+        T, delta = self.spec.horizon, self.delta or 0.0
+        if self.calibration == "certified":
+            target = Target(self.epsilon, delta, T, refresh_every=1)
+            return certified_sum(self.process, statistic, self.streams, target, law=self.noise)
+        return noisy_prefix_sum(
+            self.process,
+            statistic,
+            self.streams,
+            horizon=T,
+            refresh_every=1,
+            noise_multiplier=self.printed_multiplier(statistic),
+            law=self.noise,
+        )
+
+    def printed_multiplier(self, statistic: ClippedVectors) -> float:
+        """Return the scale of a node's noise as printed in the paper, over the sensitivity."""
+        raise NotImplementedError
 
     def promise(self) -> Ledger:
         return ledger_of(self.epsilon, self.sums.spend)
@@ -390,18 +406,11 @@ class PFTAL(PrivateLeader):
         # Step 3
         if self.anytime:
             return self._hybrid(statistic)
-        if self.calibration == "certified":
-            return super().gradient_sums(statistic)
-        T = self.spec.horizon
-        return noisy_prefix_sum(  # printed scale L log2(T) / epsilon over the sensitivity 2 L
-            Tree(),
-            statistic,
-            self.streams,
-            horizon=T,
-            refresh_every=1,
-            noise_multiplier=log2(T) / (2 * self.epsilon),
-            law=self.noise,
-        )
+        return super().gradient_sums(statistic)
+
+    def printed_multiplier(self, statistic: ClippedVectors) -> float:
+        # scale L log2(T) / epsilon over the sensitivity 2 L
+        return log2(self.spec.horizon) / (2 * self.epsilon)
 
     def _hybrid(self, statistic: ClippedVectors) -> PrefixSum:
         """Return prefix sums for any horizon; the hybrid tree's noise grows with its depth."""

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from math import log, log2, prod, sqrt
+from math import log, log2, sqrt
 from typing import Literal, cast
 
 import numpy as np
@@ -21,10 +21,8 @@ from dpbandit.agents.convex.leaders import (
 from dpbandit.base import Floats, InputError
 from dpbandit.domains import Domain, nearest
 from dpbandit.domains.projections import LocalOracle, local_oracle
-from dpbandit.privacy import ClippedVectors, Ledger, PrefixSum, Tree, Window, ledger_of
-from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy import ClippedVectors, Ledger, Tree, Window, ledger_of
 from dpbandit.privacy.notion import Notion
-from dpbandit.privacy.prefix_sums import Factorisation
 from dpbandit.specs import ConvexSpec
 
 
@@ -152,45 +150,20 @@ class Expiring(PrivateGradients):
         self.H = self.curvature or curvature_of(self.loss, self.spec.horizon, epsilon=self.epsilon)
         self.W = window_on(self.spec, self.window)
         self.lasting = self.spec.horizon - 1 <= self.W
-        super().begin()
-
-    def gradient_sums(self, statistic: ClippedVectors) -> PrefixSum:
         mode = self.mode or ("exact" if self.calibration == "paper" else "lazy")
-        process: Factorisation = Tree() if self.lasting else Window(self.W, lazy=mode == "lazy")
-        T = self.spec.horizon
-        if self.calibration == "paper":
-            multiplier = self.printed_scale() / statistic.sensitivity
-        else:
-            multiplier = least_multiplier(
-                process,
-                horizon=T,
-                refresh_every=1,
-                epsilon=self.epsilon,
-                delta=self.delta or 0.0,
-                law=self.noise,
-                dim=prod(statistic.shape),
-            )
-        return noisy_prefix_sum(
-            process,
-            statistic,
-            self.streams,
-            horizon=T,
-            refresh_every=1,
-            noise_multiplier=multiplier,
-            law=self.noise,
-        )
+        self.process = Tree() if self.lasting else Window(self.W, lazy=mode == "lazy")
+        super().begin()
 
     def promise(self) -> Ledger:
         notion = Notion(window=None if self.lasting else self.W)
         return ledger_of(self.epsilon, self.sums.spend, notion=notion)
 
-    def printed_scale(self) -> float:
-        """Return the scale of a node's noise as printed in the paper."""
+    def printed_multiplier(self, statistic: ClippedVectors) -> float:
         steep = self.loss.lipschitz + self.H * self.domain.diameter
         scale = steep * Window(self.W).nodes()
         if self.noise == "gaussian":
             scale *= sqrt(8) * log(2 / (self.delta or 1.0))
-        return scale / self.epsilon
+        return scale / self.epsilon / statistic.sensitivity
 
 
 class WDPCOCOP(GradientLeader, Expiring):

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from dpbandit.agent import Inside01, Least0, Points, Positive, started
+from dpbandit.agent import Delta, Epsilon, Inside01, Least0, Points, Positive, started
 from dpbandit.agents.experts.calibration import SparseVectorPlan, best_plan, certified_plan
-from dpbandit.agents.experts.multiplicative import Delta, Epsilon
 from dpbandit.agents.experts.sampling import HitAndRun, Sampler, UnitLosses, exact_sampler
 from dpbandit.agents.experts.sparse_vector import PlannedSegments
 from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams, at_least, positive

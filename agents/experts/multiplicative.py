@@ -7,20 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, inf, log, sqrt
-from typing import Annotated, TypeAlias
 
 import numpy as np
 
-from dpbandit.agent import Agent, Least0, Positive, started
+from dpbandit.agent import Agent, Delta, Epsilon, Least0, Positive, PrivateAgent, started
 from dpbandit.base import (
     Floats,
     InputError,
     Ints,
     clip_range,
     drawn,
-    gaussian_target,
     pick,
-    privacy_target,
     shaped,
 )
 from dpbandit.privacy import (
@@ -43,8 +40,6 @@ from dpbandit.privacy.moments import ClippedEntries
 from dpbandit.privacy.sparse_vector import RedrawBit, redraw_probability
 from dpbandit.specs import ExpertsSpec
 
-Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
-Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
 _BIT_SHARES = tuple(np.linspace(0.05, 0.95, 19).tolist())
 """Tried shares of epsilon for the redraw bit; the best rate hardly depends on the share."""
 _RATE_MARGIN = 1 - 1e-9
@@ -144,7 +139,7 @@ class Hedge(ExponentialWeights):
         self.weigh(exact_prefix_sum(losses, horizon=self.spec.horizon, refresh_every=1), self.rate)
 
 
-class NoisyFTRL(ExponentialWeights):
+class NoisyFTRL(PrivateAgent[ExpertsSpec], ExponentialWeights):
     """Hedge on noisy sums of losses: follow the leader regularised by entropy.
 
     After Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017,
@@ -181,9 +176,6 @@ class NoisyFTRL(ExponentialWeights):
     """target, in (0, 1)"""
     rate: Positive | None = None
     """learning rate eta; if None, sqrt(8 ln d / T) for d experts, as without noise"""
-
-    def check(self) -> None:
-        gaussian_target(self.epsilon, self.delta)
 
     def start(self) -> None:
         target = Target(self.epsilon, self.delta, self.spec.horizon, refresh_every=1)

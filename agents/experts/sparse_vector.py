@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpbandit.agent import Inside01, Least0, Positive, started
+from dpbandit.agent import Delta, Epsilon, Inside01, Least0, Positive, started
 from dpbandit.agents.experts.calibration import (
     SparseVectorPlan,
     best_plan,
     certified_plan,
     paper_plan,
 )
-from dpbandit.agents.experts.multiplicative import Delta, Epsilon, Follower
+from dpbandit.agents.experts.multiplicative import Follower
 from dpbandit.base import Bools, Floats, InputError, Ints, pick
 from dpbandit.privacy import GaussianSpend, Ledger, SegmentAboveThreshold, ledger_of
 from dpbandit.privacy.choices import EpochSelection, NoisyTotal

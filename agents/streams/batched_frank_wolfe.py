@@ -6,16 +6,16 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from dpbandit.agent import Count, Least0, Points, Positive, Share
+from dpbandit.agent import Count, Points, Positive, PrivateAgent, Share
 from dpbandit.agents.convex.leaders import slope
 from dpbandit.agents.streams.frank_wolfe import (
-    Calibration,
+    PrintedNoise,
     Walk,
     bounds_of,
     lowest,
     usual_clip,
 )
-from dpbandit.base import Floats, InputError, abbrev, gaussian_target, inside, printed_target
+from dpbandit.base import Floats, InputError, abbrev, inside, printed_target
 from dpbandit.losses.predictions import LinearRegression, Regression
 from dpbandit.privacy import (
     BatchSum,
@@ -35,11 +35,10 @@ from dpbandit.privacy.generalised import (
     GeneralisedGaussianSpend,
     Printed,
     PrintedGaussian,
-    Reading,
 )
 from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.spends import Spend, different
-from dpbandit.specs import second_moment
+from dpbandit.specs import ConvexSpec, second_moment
 
 _REGRESSION_CLIP_SHARE = 0.2
 """Default clip of regressions divided by their bound on gradients; most gradients are shorter."""
@@ -47,7 +46,7 @@ _MIN_DIFFERENCE = 1e-12
 """Smallest clip of gradient differences (0 for linear losses) divided by the Lipschitz bound."""
 
 
-class LocalisedTOFW(Walk):
+class LocalisedTOFW(PrivateAgent[ConvexSpec], Walk):
     """Tree-based online Frank-Wolfe in phases, each in a smaller set around the last point.
 
     `DPTOFW` (Han, Liang, Liang, Wang, Yao and Zhang 2022, Algorithm 1) with the localisation of
@@ -78,10 +77,6 @@ class LocalisedTOFW(Walk):
     1.0
     """
 
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     shares: tuple[float, ...] = (0.4, 0.6)
     """share of the rounds for each block"""
     shrink: Share = 0.25
@@ -97,7 +92,7 @@ class LocalisedTOFW(Walk):
     on l_p balls, p > 1, else `usual_clip`"""
 
     def check(self) -> None:
-        gaussian_target(self.epsilon, self.delta)
+        super().check()
         if not isinstance(self.shares, list | tuple):
             raise InputError(
                 f"Expected shares={abbrev(self.shares)} to be numbers in [0, 1] of sum 1, such as "
@@ -194,7 +189,7 @@ def _log_moment(power: float) -> float:
     return power / 2 * log(2) + lgamma((power + 1) / 2) - log(pi) / 2
 
 
-class NoisySFW(Points):
+class NoisySFW(PrintedNoise, Points):
     """Stochastic Frank-Wolfe with noisy recursive gradients of disjoint batches.
 
     Bassily, Guzman and Nandi, "Non-Euclidean differentially private stochastic convex
@@ -243,42 +238,20 @@ class NoisySFW(Points):
     (1.0, 0.8)
     """
 
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
-    calibration: Calibration = "certified"
-    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
-    paper prints, whatever epsilon it meets"""
     scale: Positive | None = None
     """factor of the step size; if None, 1 for "paper" (steps are too long), 0.1 if certified"""
     clip: Share | None = None
     """norm to which terms are clipped, as a share in (0, 1] of the largest norm; if None, 1, but
     0.2 for certified regressions, whose terms are mostly shorter"""
-    norm_index: Reading = "corrected"
-    """index of the norm in the noise's density, corrected or as printed in the paper"""
-    radius: Reading = "corrected"
-    """distribution of the noise's radius, corrected or as printed in the paper"""
-    direction: Reading = "corrected"
-    """distribution of the noise's direction, corrected or as printed in the paper"""
-    lipschitz: Positive | None = None
-    """Lipschitz constant that the paper's noise assumes; if None, the loss's constant"""
-    smoothness: Least0 | None = None
-    """smoothness that the paper's noise assumes; if None, the loss's smoothness"""
     beyond_validity: bool = False
     """True to run the paper's noise at epsilon > 3, too, certified at the epsilon that it meets"""
 
     def check(self) -> None:
-        gaussian_target(self.epsilon, self.delta)
+        super().check()
         printed_target(self.epsilon, self.calibration, beyond_validity=self.beyond_validity)
         others = (self.printed, self.lipschitz, self.smoothness)
         if self.calibration == "certified" and others != (Printed(), None, None):
             raise InputError("Expected printed laws and other constants with calibration='paper'.")
-
-    @property
-    def printed(self) -> Printed:
-        """Parts of the noise law that are as printed in the paper, errors included."""
-        return Printed(self.norm_index, self.radius, self.direction)
 
     def begin(self) -> None:
         T, certified = self.spec.horizon, self.calibration == "certified"

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from dpbandit.agent import Least0, Points, Positive, Share
+from dpbandit.agent import Least0, Points, Positive, PrivateAgent, Share
 from dpbandit.base import (
     Floats,
     InputError,
@@ -42,6 +42,7 @@ from dpbandit.privacy.vertices import (
     certified_budgets,
     paper_budgets,
 )
+from dpbandit.specs import ConvexSpec
 
 Clip: TypeAlias = Literal["gradient", "residual", "lipschitz"]
 Calibration: TypeAlias = Literal["certified", "paper"]
@@ -234,7 +235,30 @@ class RecursiveFrankWolfe(FrankWolfe):
         self.ledger = no_privacy("exact gradient sums")
 
 
-class DPTOFW(FrankWolfe):
+class PrintedNoise(PrivateAgent[ConvexSpec]):
+    """Base class of agents with certified noise, or that of a paper, as printed or corrected."""
+
+    calibration: Calibration = "certified"
+    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
+    paper prints, whatever epsilon it meets"""
+    norm_index: Reading = "corrected"
+    """index of the norm in the noise's density, corrected or as printed in the paper"""
+    radius: Reading = "corrected"
+    """distribution of the noise's radius, corrected or as printed in the paper"""
+    direction: Reading = "corrected"
+    """distribution of the noise's direction, corrected or as printed in the paper"""
+    lipschitz: Positive | None = None
+    """Lipschitz constant that the paper's noise assumes; if None, the loss's constant"""
+    smoothness: Least0 | None = None
+    """smoothness that the paper's noise assumes; if None, the loss's smoothness"""
+
+    @property
+    def printed(self) -> Printed:
+        """Parts of the noise law that are as printed in the paper, errors included."""
+        return Printed(self.norm_index, self.radius, self.direction)
+
+
+class DPTOFW(PrintedNoise, FrankWolfe):
     """Online Frank-Wolfe on noisy tree sums of gradients; every point is released.
 
     Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
@@ -297,36 +321,19 @@ class DPTOFW(FrankWolfe):
     (1.0, 0.15, 13.67)
     """
 
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
-    calibration: Calibration = "certified"
-    """"certified" is the smallest noise that meets epsilon and delta, "paper" the noise that the
-    paper prints, whatever epsilon it meets"""
     noise: Literal["gaussian", "generalised-gaussian"] | None = None
     """distribution of the noise; if None, by `calibration`"""
     prefix_sums: Literal["tree", "blt", "square-root", "gradual"] | None = None
     """mechanism that releases running sums; if None, by `noise`"""
     clip: Clip | None = None
     """quantity that is clipped to bound the sensitivity; if None, by `calibration`"""
-    norm_index: Reading = "corrected"
-    """index of the norm in the noise's density, corrected or as printed in the paper"""
-    radius: Reading = "corrected"
-    """distribution of the noise's radius, corrected or as printed in the paper"""
-    direction: Reading = "corrected"
-    """distribution of the noise's direction, corrected or as printed in the paper"""
-    lipschitz: Positive | None = None
-    """Lipschitz constant that the paper's noise assumes; if None, the loss's constant"""
-    smoothness: Least0 | None = None
-    """smoothness that the paper's noise assumes; if None, the loss's smoothness"""
     diameter: Positive | None = None
     """diameter that the paper's noise assumes; if None, the domain's diameter"""
     beyond_validity: bool = False
     """True to run the paper's noise at any epsilon, certified at the epsilon that it meets"""
 
     def check(self) -> None:
-        gaussian_target(self.epsilon, self.delta)
+        super().check()
         shaped, process, clip = self.means
         if shaped and process != "tree":
             raise InputError(f"Expected prefix_sums={process!r} with gaussian noise.")
@@ -350,11 +357,6 @@ class DPTOFW(FrankWolfe):
         shaped = paper if self.noise is None else self.noise == "generalised-gaussian"
         usual: Clip = "lipschitz" if paper else "residual" if shaped else "gradient"
         return shaped, self.prefix_sums or ("tree" if shaped else "blt"), self.clip or usual
-
-    @property
-    def printed(self) -> Printed:
-        """Parts of the noise law that are as printed in the paper, errors included."""
-        return Printed(self.norm_index, self.radius, self.direction)
 
     def begin(self) -> None:
         super().begin()

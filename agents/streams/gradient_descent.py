@@ -11,14 +11,15 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.agent import Count, Points, Positive
+from dpbandit.agent import Count, Points, Positive, PrivateAgent
 from dpbandit.agents.convex.leaders import slope
-from dpbandit.base import AnyArray, Floats, InputError, Streams, at_least, gaussian_target
+from dpbandit.base import AnyArray, Floats, InputError, Streams, at_least
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy import GaussianSpend, Ledger, Mechanism, Parallel, mu_of, no_privacy
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.premises import SUMMED, Fact
 from dpbandit.privacy.spends import Spend, different
+from dpbandit.specs import ConvexSpec
 
 Refit: TypeAlias = Literal["once", "doubling"]
 Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1.001)]
@@ -68,16 +69,8 @@ class Block(Mechanism):
         """Return the point to release, (R, N)."""
 
 
-class Blocks(Points):
+class Blocks(PrivateAgent[ConvexSpec], Points):
     """Base class of agents that play the last released point; data go to the current block."""
-
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
-
-    def check(self) -> None:
-        gaussian_target(self.epsilon, self.delta)
 
     def begin(self) -> None:
         self.blocks = self.all_blocks()

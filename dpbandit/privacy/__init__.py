@@ -70,26 +70,5 @@ if _TYPE_CHECKING:
     from dpbandit.privacy.spends import GaussianSpend as GaussianSpend, Parallel as Parallel
     from dpbandit.privacy.vertices import NoisyVertex as NoisyVertex
 
-_EXPORTS = {  # module -> names that are imported from it at first use
-    "batches": "BatchSum LocalValues",
-    "calibrated": "Target certified_sum exact_prefix_sum",
-    "certificate": "Certificate",
-    "choices": "OneShotTopK",
-    "curves": "delta_of epsilon_of mu_of",
-    "factors": "Window",
-    "fading": "FadingSum certified_fading_sum",
-    "ledger": "Ledger least_noise ledger_of no_data no_privacy",
-    "mechanism": "BudgetExceededError Mechanism Statistic",
-    "moments": "ArmSums ClippedVectors Moments SecondMoments",
-    "noise": "Gaussian Gumbel KNorm Laplace",
-    "notion": "Notion Trust Visits",
-    "prefix_sums": "BLT Banded PrefixSum SquareRoot Tree",
-    "premises": "ALL_FACTS NO_FACTS SUMMED Fact",
-    "pure": "BoundedRangeSpend PureSpend",
-    "residuals": "SignedDirections",
-    "sparse_vector": "SegmentAboveThreshold",
-    "spends": "GaussianSpend Parallel",
-    "vertices": "NoisyVertex",
-}
 # An environment needs few of these modules, and all of them take as long to import as NumPy.
-__getattr__, __dir__ = _face(__name__, _EXPORTS)
+__getattr__, __dir__ = _face(__name__)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from dpbandit.base import LEAF_TYPES, InputError, Source, Streams, parts_of
+from dpbandit.base import InputError, Source, Streams, outermost
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.premises import (
@@ -124,7 +124,8 @@ class Premises:
             return
         what = repr(held.thing.spend.note)
         needs = self._declared(needs_of_mechanism(held.thing), held.thing)
-        for statistic in _statistics(held.thing):
+        closed = (Mechanism, Source, Streams)
+        for statistic in outermost(held.thing, _is_statistic, closed):
             needs |= self._declared(needs_of_statistic(statistic), statistic)
         self._refuse(needs, held, what)
 
@@ -162,7 +163,7 @@ def _inside(
     )
     handed_facts = cell if as_chosen and is_blind(agent) else facts
     hears_coins = {id(getattr(agent, word, None)) for word in takes_own_coins(agent)}
-    for held in _held_by(agent):
+    for held in outermost(agent, _is_agent_or_mechanism, (Source, Streams)):
         if isinstance(held, Mechanism):
             yield Held(held, cell if id(held) in hears_coins else handed_facts, without)
         elif not any(held is one for one in around):  # it may know who stands around it
@@ -175,33 +176,10 @@ def _inside(
     yield Held(agent, handed_facts, without)
 
 
-def _held_by(agent: Any) -> Iterator[Any]:
-    """Yield mechanisms and agents that an agent's attributes hold, but none inside another one."""
-    opened, waiting = {id(agent)}, [part for _, part in parts_of(agent)]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, (Source, Streams, *LEAF_TYPES)) or id(item) in opened:
-            continue
-        opened.add(id(item))
-        if isinstance(item, Mechanism) or _plays(item):
-            yield item
-        else:
-            waiting += [part for _, part in parts_of(item)]
+def _is_agent_or_mechanism(thing: Any) -> bool:
+    plays = all(hasattr(thing, name) for name in ("act", "update", "ledger"))
+    return plays or isinstance(thing, Mechanism)
 
 
-def _plays(thing: Any) -> bool:
-    return all(hasattr(thing, name) for name in ("act", "update", "ledger"))
-
-
-def _statistics(mechanism: Mechanism) -> Iterator[Any]:
-    """Yield the statistics that a mechanism holds, without those of mechanisms inside it."""
-    opened, waiting = {id(mechanism)}, [part for _, part in parts_of(mechanism)]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, (Mechanism, Source, Streams, *LEAF_TYPES)) or id(item) in opened:
-            continue
-        opened.add(id(item))
-        if hasattr(item, "sensitivity") and any(hasattr(item, name) for name in SUMMING):
-            yield item
-        else:
-            waiting += [part for _, part in parts_of(item)]
+def _is_statistic(thing: Any) -> bool:
+    return hasattr(thing, "sensitivity") and any(hasattr(thing, name) for name in SUMMING)
