@@ -54,7 +54,7 @@ compare("dpbandit/%s-v0", ["%s"], **options)
 print(time.process_time() - start)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """  # program that prints the CPU-seconds of one agent on one environment, and the process's MiB
-LONG = "horizon=100_000, replicas=20"
+OPTIONS_OF_LONG_RUNS = "horizon=100_000, replicas=20"
 SETUPS = {
     "20 x 20,000": ("fade", "OJPricing", "horizon=20_000, replicas=20"),
     "1,000 x 300": ("fade", "GLMBandit", "horizon=300, replicas=1_000"),
@@ -138,7 +138,11 @@ def rows():
         code = COMMAND % [*COMPARISON.split(), "--jobs", jobs]
         yield (f"five agents on OJPricing, 20 x 20,000, --jobs {jobs}, s",), code, 3
     for agent, problem in TIMED_AGENTS:
-        yield named(agent, problem, "20 x 100,000"), PLAY % (LONG, problem, agent), 2
+        yield (
+            named(agent, problem, "20 x 100,000"),
+            PLAY % (OPTIONS_OF_LONG_RUNS, problem, agent),
+            2,
+        )
     for size, (agent, problem, options) in SETUPS.items():
         yield named(agent, problem, size), PLAY % (options, problem, agent), 3
     yield ("a step of one of 1,000 sub-environments, OJPricing, us",), VECTOR, 3
@@ -202,7 +206,7 @@ def costs(folder):
     """Write cost.csv: microseconds per replica and round, and core-days for 10^12 such rounds."""
     lines = ["agent,problem,microseconds,core_days"]
     for agent, problem in TIMED_AGENTS:
-        code = PLAY % (LONG, problem, agent)
+        code = PLAY % (OPTIONS_OF_LONG_RUNS, problem, agent)
         micros = min(measured(CHECKOUT, ("s", "MiB"), code)[0] for _ in range(2)) / 2e6 * 1e6
         lines.append(f"{agent},{problem},{micros:.3g},{micros * 1e6 / 86_400:.3g}")
     folder.mkdir(parents=True, exist_ok=True)
