@@ -48,7 +48,6 @@ from dpbandit.base import (
     one_of,
     positive,
     privacy_target,
-    rounds_in,
     share,
     whole,
 )
@@ -138,6 +137,8 @@ class Agent(Generic[SpecT]):
     """random streams, one for each replica and each name of a place in the code that draws"""
     R: int
     """number of replicas"""
+    _frozen: ClassVar[frozenset[str]] = frozenset()
+    """names of the settings"""
 
     def __init_subclass__(cls) -> None:
         if "__init__" in vars(cls):  # its attributes would be lost in the copy that plays
@@ -146,6 +147,7 @@ class Agent(Generic[SpecT]):
                 "in `share: float = 0.1`, and set what changes in start(self)."
             )
         dataclass(kw_only=True, eq=False)(cls)
+        cls._frozen = frozenset(one.name for one in fields(cast(Any, cls)))
 
     def __eq__(self, other: object) -> bool:
         """Compare configs by class and settings, running agents by identity."""
@@ -159,12 +161,12 @@ class Agent(Generic[SpecT]):
         return id(self) if "spec" in vars(self) else hash((type(self), *_setting_values(self)))
 
     def __delattr__(self, name: str) -> None:
-        if name in _settings(cast(Any, type(self))):
+        if name in self._frozen:
             raise FrozenInstanceError(f"Expected {name} of {self!r} to stay as it was made.")
         object.__delattr__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if "_checked" in vars(self) and name in _settings(cast(Any, type(self))):
+        if name in self._frozen and "_checked" in vars(self):
             raise FrozenInstanceError(f"Expected {name} of {self!r} to stay as it was made.")
         object.__setattr__(self, name, value)
 
@@ -251,7 +253,7 @@ class Arms(Agent[ContextualSpec]):
 
     @property
     def rounds_to_release(self) -> int:
-        """Number of rounds until the policy may change next, at least 1."""
+        """Number of rounds until the policy may change next; 1 unless a subclass defines it."""
         return 1
 
     def act(self, context: Floats) -> Ints:
@@ -268,7 +270,7 @@ class Arms(Agent[ContextualSpec]):
         return best_allowed(self.scores(context), mask)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        self.round += rounds_in(action.shape)
+        self.round += 1 if action.ndim == 1 else len(action)
         self.learn(context, action, feedback)
 
     def scores(self, context: Floats) -> Floats:

@@ -239,6 +239,8 @@ class CallLog:
     def count_users(self, users: int) -> None:
         """Record that all calls for the next `users` users have been made."""
         self.users += users
+        if not self._calls_now:
+            return
         pattern = (users, *self._calls_now.items())
         if pattern not in self._seen_patterns:
             self._seen_patterns.add(pattern)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from dpbandit.agent import Arms
 from dpbandit.base import (
     RAISED,
     WATCH,
@@ -170,9 +171,12 @@ class Episode:
         self._problem: Any = problem
         self._spec: Spec = problem.spec
         self._masked = self._spec.masks != "none"
+        self._context_shape = (replicas, *self._spec.context_shape)
         self._R, self._checked, self._shortest = replicas, checked, shortest_block
         per_replica = np.ndim(getattr(agent, "rounds_to_release", [1])) > 0
-        self._blocks = blocks and getattr(problem, "in_blocks", False) and not per_replica
+        always = Arms.rounds_to_release  # 1: no round of such an agent asks for it
+        stands = getattr(type(agent), "rounds_to_release", None) is not always and not per_replica
+        self._blocks = stands and blocks and getattr(problem, "in_blocks", False)
         self._rows = streams.generators("rows asked alone")[0]
         self._late: deque[tuple[Floats, AnyArray]] = deque()  # played, feedback is delayed
         self._answered: tuple[Floats, AnyArray, Floats] | None = None
@@ -187,9 +191,10 @@ class Episode:
                 checked, or rewards are not finite.
             BlockError: a random row of a block has another action when played alone.
         """
-        if most >= self._shortest and (rounds := min(most, self.longest_block())) >= self._shortest:
-            return self._serve_block(rounds)
-        return self._serve_one()
+        if not self._blocks or most < self._shortest:
+            return self._serve_one()
+        rounds = min(most, self.longest_block())
+        return self._serve_one() if rounds < self._shortest else self._serve_block(rounds)
 
     def longest_block(self) -> int:
         """Return the largest size of the next block; 1 if rounds are played one by one."""
@@ -242,8 +247,9 @@ class Episode:
     def _serve_one(self) -> Served:
         spec, problem, first = self._spec, self._problem, self.served
         context = problem.context()
-        shape = (self._R, *spec.context_shape)
-        checked = first < self._checked or (self._checked > 0 and np.shape(context) != shape)
+        checked = first < self._checked or (
+            self._checked > 0 and getattr(context, "shape", None) != self._context_shape
+        )
         if checked:
             check_context(spec, context, self._R, first + 1)
             copy = context.copy()
@@ -291,7 +297,11 @@ class Episode:
 
     def _check_outcome(self, step: Step, checked: bool) -> None:
         shape = (self._R,)
-        if checked or np.shape(step.reward) != shape or np.shape(step.regret) != shape:
+        if (
+            checked
+            or getattr(step.reward, "shape", None) != shape
+            or getattr(step.regret, "shape", None) != shape
+        ):
             check_step(self._spec, step, self._R)
         finite = isfinite(step.reward @ step.reward)  # the cheapest check of all replicas
         if not finite and not np.isfinite(step.reward).all():

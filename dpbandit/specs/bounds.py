@@ -146,12 +146,11 @@ class Bounds:
 
     def see(self, context: Floats, step: Step) -> None:
         """Check one round, now or together with later ones; callers may reuse the arrays."""
-        arrays = [bound.array(context, step) for bound in self._bounds]
         if self._room == 1:
-            self._judge([array[None] for array in arrays])
+            self._judge([bound.array(context, step)[None] for bound in self._bounds])
             return
-        for buffer, array in zip(self._buffers, arrays, strict=True):
-            buffer[self._held] = array
+        for buffer, bound in zip(self._buffers, self._bounds, strict=True):
+            buffer[self._held] = bound.array(context, step)
         self._held += 1
         if self._held == self._next_check:
             self._judge_buffered()

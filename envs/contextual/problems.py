@@ -83,7 +83,8 @@ class ContextualProblem(WithAvailability, ABC):
         self._there = None if self._availability is None else self._availability.start(streams)
 
     def context(self) -> Floats:
-        self._draw()
+        if self._next == self._drawn:
+            self._draw()
         return self._context[self._next]
 
     def mask(self) -> Bools:
