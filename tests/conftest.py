@@ -119,6 +119,13 @@ def surely_asserts(test):
     return "asserting" not in code.co_names and always(node.body)
 
 
+def pytest_configure(config):
+    """Where files or tests are named, run also those that wait for another commit (`rota`)."""
+    named = config.args_source is config.ArgsSource.ARGS
+    if named and not hasattr(config, "workerinput"):
+        config.option.markexpr = config.option.markexpr.replace(" and not rota", "")
+
+
 def pytest_collection_modifyitems(items):
     """Run `tests/suite` first: near the end workers take tests from each other, and modules are set
     up a second and a third time; theirs take longest."""

@@ -2,9 +2,9 @@
 
 import functools
 import inspect
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 
 import pytest
 
@@ -26,14 +26,32 @@ def asserting(what: object, *, surely: bool = False) -> Iterator[None]:
         raise
 
 
-def by_rota(cells, share):
+@functools.cache
+def turn():
+    """Return a number made of the commit, by which rotas turn; 0 outside of a repository."""
+    asked = ["git", "rev-parse", "--short=8", "HEAD"]
+    found = subprocess.run(asked, cwd=conftest.HERE, capture_output=True, text=True, check=False)
+    return int(found.stdout or "0", 16)
+
+
+def marks(place, share, slow):
+    """Return the marks of a test: none, or `slow`, at one commit in `share`, `rota` at others."""
+    return [pytest.mark.rota] if (place + turn()) % share else [pytest.mark.slow][:slow]
+
+
+def by_rota(cells, share, *, slow=True):
     """Cells that are alike and take long, as values to parametrize with: one in `share` is `slow`
-    today, and another tomorrow; the others wait with the mark `rota`."""
-    today, marks = date.today().toordinal(), (pytest.mark.slow, pytest.mark.rota)
+    at this commit, or among the default tests, the others wait with the mark `rota`."""
     return [
-        pytest.param(cell, id=str(cell), marks=marks[(place + today) % share > 0])
+        pytest.param(cell, id=str(cell), marks=marks(place, share, slow))
         for place, cell in enumerate(cells)
     ]
+
+
+def in_turn(place, share=3, *, slow=False):
+    """Decorate a test that is run at one commit in `share`; places spread tests over commits."""
+    (mark,) = marks(place, share, slow) or [lambda test: test]
+    return mark
 
 
 def refused(sentence, call, /, *args, **settings):

@@ -4,13 +4,22 @@ from functools import cache
 from math import inf
 
 import numpy as np
+import pytest
 
 from dpbandit import certify
 from dpbandit.base import reached
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.contract import made_agent
 from dpbandit.testing.tapes import extreme_users, run
+from tests.each import by_rota
 from tests.harness import discovered
+
+every_third = pytest.mark.parametrize("part", by_rota(range(3), 3, slow=False))
+
+
+def some(pairs, part):
+    """Return an agent's defaults and a third of its other variants; another at other commits."""
+    return [*pairs[:1], *pairs[1 + part :: 3]]
 
 
 @cache

@@ -59,7 +59,7 @@ COST_ERROR = 0.1
 
 
 Findings: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""Results by chosen private agent: `failed`, the reason why its tests fail or "", and `audit`."""
+"""Results by chosen private agent, with `failed`, why its tests fail or "", and `audit`."""
 
 
 class Choice(NamedTuple):

@@ -29,7 +29,7 @@ from dpbandit.testing.tapes import extreme_users, run
 from tests.broken.leaks import MECHANISM, STATE
 from tests.each import asserting
 from tests.harness import DISJOINT, SHARED, discovered, every_kind, is_default, label
-from tests.pairs import certificate, distinct, of_kinds, private, sums
+from tests.pairs import certificate, distinct, every_third, of_kinds, private, some, sums
 
 SWAPPED = (0, EVERYBODY), 12
 """Whom joint DP is tried with: the first user, and another in each of twelve replicas. A bound that
@@ -48,11 +48,12 @@ def test_discovery_finds_private_and_public_agents_on_all_specs():
 
 
 @every_kind
-def test_joint_dp(kind):
+@every_third
+def test_joint_dp(kind, part):
     """Sensitivity at the mechanism and billboard replay, and only what is admissible counts: of
     sums test_noise knows that they are what was queried."""
     admitting = [pair for pair in distinct(kind) if not sums(pair)]
-    for pair in private(kind):
+    for pair in some(private(kind), part):
         with asserting(label(pair)):
             tapes = two_worlds(*pair, *SWAPPED)
             check_sensitivity(*tapes)
@@ -101,10 +102,11 @@ def test_billboard_catches_agents_without_privacy(config, spec):
 
 
 @every_kind
-def test_company(kind):
+@every_third
+def test_company(kind, part):
     """Replicas do not know each other, blocks equal single rounds; pickles, of which the files of
     players are made, and deep copies go on as the original, bit for bit."""
-    for pair in of_kinds(kind):
+    for pair in some(of_kinds(kind), part):
         with asserting(label(pair)):
             check_replicas(*pair)
             check_copies(*pair)
@@ -115,10 +117,11 @@ OTHER = {"epsilon": 0.1, "delta": 1e-3}
 
 
 @every_kind
-def test_certificates(kind):
+@every_third
+def test_certificates(kind, part):
     """Certified calibrations never exceed the claim, exact Gaussian ones meet it to 1e-3, at two
     targets; what is stored, after its curves were looked at, is read again."""
-    for pair in discovered(kind):
+    for pair in some(discovered(kind), part):
         config, proof = pair[0], certificate(pair)
         with asserting(label(pair)):
             if getattr(config, "calibration", "certified") == "certified":

@@ -16,10 +16,10 @@ from dpbandit.privacy import LocalValues, Mechanism
 from dpbandit.testing.noise import check_noise_knows_no_data, check_rows, check_size, drawn_by
 from tests.broken.leaks import KeepsTheWhole, PaysForOneRelease
 from tests.broken.shared_draws import one_for_all
-from tests.each import asserting
+from tests.each import asserting, in_turn
 from tests.harness import KINDS, SHARED, every_kind, label
 from tests.noise_laws import TESTED
-from tests.pairs import alike, certificate, distinct, mechanisms, sums
+from tests.pairs import alike, certificate, distinct, every_third, mechanisms, some, sums
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +41,7 @@ def test_every_mechanism_states_its_noise_or_has_a_test_of_its_own():
         assert name in [item.name for item in body if isinstance(item, ast.FunctionDef)], test
 
 
-@pytest.mark.slow
+@in_turn(0, slow=True)
 def test_tests_of_noise_fail_with_a_fifth_less_of_it():
     """Each of `TESTED` has the power to see that."""
     wanted = set(TESTED.values())
@@ -53,11 +53,12 @@ def test_tests_of_noise_fail_with_a_fifth_less_of_it():
 
 
 @every_kind
-def test_noise(kind):
+@every_third
+def test_noise(kind, part):
     """Added to what was fed, knowing no data; as large as the ledger says; of every row its own.
     Who adds none to a sum calls other mechanisms, or none."""
     measured = alike(kind)
-    for pair in distinct(kind):
+    for pair in some(distinct(kind), part):
         with asserting(label(pair)):
             if not sums(pair):
                 assert {type(mechanism) for mechanism in mechanisms(pair)} <= set(TESTED)

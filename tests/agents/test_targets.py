@@ -14,7 +14,7 @@ import pytest
 from dpbandit import InputError, certify
 from dpbandit.agents import PFTAL, NoisySGD
 from tests.each import by_rota, refused
-from tests.harness import DATA, KINDS, every_kind
+from tests.harness import DATA, KINDS
 from tests.pairs import private
 
 EXTREMES = list(product((1e-3, 1.0, 1e4, 1e6), (1e-3, 1e-12, 1e-300)))
@@ -56,7 +56,7 @@ def printed(config):
     return getattr(config, "calibration", "certified") != "certified"
 
 
-@every_kind
+@pytest.mark.parametrize("kind", by_rota(KINDS, 3, slow=False))
 def test_extreme_targets_are_met_soon_or_refused(kind):
     """Discovery, of all private agents. Caught are a calibration that is rounded the wrong way, a
     search that stalls, and a grid that needs more memory than there is."""

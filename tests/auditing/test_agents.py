@@ -65,7 +65,6 @@ from tests.harness import PEOPLE, everybody
 DISJOINT, SHARED, *_ = SMALL_PROBLEMS
 (EXPERTS,) = [spec for spec in SMALL_PROBLEMS if isinstance(spec, ExpertsSpec)]
 QUICK = {"runs": 1000, "progress": False}
-SLOW = pytest.mark.slow
 
 
 @pytest.mark.slow
@@ -93,26 +92,31 @@ def private_variants():
     return [pairs[i % len(pairs)] for i, pairs in enumerate(fitting.values())]
 
 
-@pytest.mark.parametrize("half", by_rota(range(2), 2))
-def test_no_private_agent_is_flagged(half):
-    """Certified or printed, against its certificate; together wrong with probability 0.05."""
+PARTS = 8
+"""Parts of the private agents, of which one is audited at a commit"""
+
+
+@pytest.mark.parametrize("part", by_rota(range(PARTS), PARTS))
+def test_no_private_agent_is_flagged(part):
+    """Certified or printed, against its certificate; all parts together are wrong with probability
+    0.05."""
     pairs = private_variants()
     assert len(pairs) > 60
-    failure = 0.05 / len(pairs)
-    reports = [audit(*pair, runs=400, failure=failure, progress=False) for pair in pairs[half::2]]
+    how = {"runs": 400, "failure": 0.05 / len(pairs), "progress": False}
+    reports = [audit(*pair, **how) for pair in pairs[part::PARTS]]
     assert not [report for report in reports if report.flagged]
 
 
-@pytest.mark.slow
-def test_private_agents_are_audited_for_one_round():
-    """Every other one works, or is refused in a sentence: all rounds are warm-up. False alarm
+@pytest.mark.parametrize("part", by_rota(range(PARTS), PARTS))
+def test_private_agents_are_audited_for_one_round(part):
+    """Each works, or is refused in a sentence: all rounds are warm-up. False alarm of all parts
     0.05."""
     settings = {"runs": 400, "failure": 0.05 / len(private_variants()), "progress": False}
     reports = []
-    for config, spec in private_variants()[::2]:
+    for config, spec in private_variants()[part::PARTS]:
         with suppress(InputError):
             reports.append(audit(config, replace(spec, horizon=1), **settings))
-    assert len(reports) > 20
+    assert len(reports) > 4
     assert not [report for report in reports if report.flagged]
 
 
@@ -192,7 +196,7 @@ LONG_CASES = {
 }
 
 
-@pytest.mark.parametrize("name", [*CASES, *(pytest.param(n, marks=SLOW) for n in LONG_CASES)])
+@pytest.mark.parametrize("name", [*CASES, *by_rota(LONG_CASES, 3)])
 def test_broken_agents_are_flagged_and_honest_ones_are_not(name):
     """By bets, which stop, by a view, or in as many runs as show half of the noise."""
     config, spec, how, flagged = (CASES | LONG_CASES)[name]

@@ -30,7 +30,7 @@ from dpbandit.experiments.returning_prices import __main__ as returning_prices, 
 from dpbandit.experiments.study import StudyFile, measured, read
 from dpbandit.studies import Configuration, Study, setup_of
 from tests.drawings import points, unsaved
-from tests.each import each, refused
+from tests.each import each, in_turn, refused
 from tests.experiments.runs import figures_of, made_up, quick, run_command
 
 
@@ -54,6 +54,7 @@ def played(tmp_path, monkeypatch):
     return play
 
 
+@in_turn(0)
 def test_arms(played, tmp_path, monkeypatch):
     """Every instance is there, and nothing is played again. Golden: of `two` the divergence is
     .2 ln(3/2) + .2 ln(3/2) = .081; at a small epsilon an arm costs 1 / (6 epsilon)."""
@@ -69,6 +70,7 @@ def test_arms(played, tmp_path, monkeypatch):
     assert arms.lower_bound((0.7, 0.5, 0.5), 0.001) == pytest.approx(2 / 0.006)
 
 
+@in_turn(1)
 def test_trust(played):
     """Every world has every agent."""
     sizes = {"users": 20, "epsilons": [1.0], "visits": [4]}
@@ -77,6 +79,7 @@ def test_trust(played):
     assert said.count("│ first visits, and memory") == 1
 
 
+@in_turn(2)
 def test_lists(played):
     """Every size has every agent, short lists first. Golden: 20 and 40 of the 200 that uniform
     lists lose are 10 and 20 per cent."""
@@ -137,6 +140,7 @@ def test_inner_panels_keep_their_numbers(tmp_path):
     assert [one.get_label() for one in right.containers] == ["dp"]
 
 
+@in_turn(2)
 def test_returning_prices(played):
     """Own history with a survey, be it wrong, or a guess spends nothing. By hand: ten people, 3 a
     round up to the fifth visit, 1 a round from then on."""
@@ -152,6 +156,7 @@ def test_returning_prices(played):
     assert by_visit(run)[:, 0] == pytest.approx([3, 3, 3, 3, 1, 1, 1, 1])
 
 
+@in_turn(1)
 def test_gradual(played):
     """All sums of a panel have the same epsilon for those who watch so long, and a window is left
     out where it has ended. Catches a claim that is solved for at another age, or by another law."""
@@ -167,6 +172,7 @@ def test_gradual(played):
     ).all()
 
 
+@in_turn(2)
 def test_limits(played, tmp_path):
     """Every ratio is that of its columns, the bound falls in epsilon and is below what is
     measured; a panel has one problem, at a seed from 1000 on, the quick sizes too."""
@@ -297,6 +303,7 @@ def test_demand_has_the_shape_that_it_says(shape, price, chance):
     assert problem.step(np.array([7])).expected == pytest.approx(1.9 * sold)
 
 
+@in_turn(2)
 @pytest.mark.filterwarnings("ignore:Prices were not randomised")  # the shop says so of its log
 def test_pricing(tmp_path):
     """As documented: agents play where they fit, figures are drawn, `--replicas` reaches the plan,

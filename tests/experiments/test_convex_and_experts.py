@@ -21,6 +21,7 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.studies import Study, setup_of
 from dpbandit.studies.configurations import LastRound
 from tests.drawings import points, unsaved
+from tests.each import in_turn
 from tests.experiments.runs import figures_of, quick
 
 CONVEX, EXPERTS = read("convex"), experts_command.STUDY
@@ -60,6 +61,7 @@ def test_standard_errors_of_slopes(shared):
     assert abs(values.mean() - 0.75) <= 4 * values.std() / sqrt(500) + 1e-3
 
 
+@in_turn(0)
 def test_the_study_writes_everything_certifies_what_it_claims_and_pairs_the_excess(tmp_path):
     """Golden: certificates at epsilon 1, where printed noise buys something else; the excess is the
     regret on the same users less that without privacy."""
@@ -129,6 +131,7 @@ SMALL = {
 }  # fmt: skip
 
 
+@in_turn(1)
 def test_the_study_of_experts_writes_everything_and_certifies_what_it_claims(monkeypatch, tmp_path):
     """Golden: certified agents spend the epsilon of their line; what is printed costs 3/4 of it
     (Algorithm 1), 3/2 and a little (Algorithm 5), or has no bound (Algorithm 2). Nobody private is

@@ -13,12 +13,14 @@ from dpbandit.experiments.figure_5_1 import __main__ as command
 from dpbandit.experiments.figure_5_1.__main__ import HORIZON, LINES, PUBLISHED, configuration
 from dpbandit.experiments.study import measured
 from dpbandit.studies import Study
+from tests.each import in_turn
 from tests.experiments.runs import figures_of, quick
 
 OF_THE_PROBLEM = {"uniform": (949.0, 77.0), "uniform-l1": (58.4, 5.1)}
 """Regret of uniform play at 10,000 rounds, by an independent program: mean, sd over problems."""
 
 
+@in_turn(1)
 def test_the_published_curves_are_uniform_play(tmp_path):
     """Statistical: within 4 combined standard errors of the independent numbers of 50 problems
     (false alarm 6e-5 each, 9 % off is caught), of the published curves as far as these can be
@@ -37,6 +39,7 @@ def test_the_published_curves_are_uniform_play(tmp_path):
         assert abs(excess.mean()) <= 4 * error < 0.04 * rate[-1].mean()
 
 
+@in_turn(0)
 def test_the_study_writes_everything_and_promises_what_the_paper_does(tmp_path):
     """(1, 1 / T), wherever an agent promises anything, also in a quick run."""
     for horizon, name in product((HORIZON, command.QUICK_SIZES["horizon"]), LINES):
@@ -90,6 +93,7 @@ def authors_regret(replicas, seed, T=10_000, epsilon=1.0):
     return regret
 
 
+@in_turn(2)
 def test_the_authors_program_plays_as_badly_as_uniform():
     """Statistical, broken on purpose: within 4 combined standard errors (false alarm 6e-5) of the
     943.5 +- 19.4 of an independent re-implementation on P1, so not the published 62."""

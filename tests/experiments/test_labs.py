@@ -22,7 +22,7 @@ from matplotlib import rc_context
 from dpbandit import InputError
 from dpbandit.commands import studies as command
 from dpbandit.experiments.labs import Lab, __main__ as build, check, find, labs, notebook, write
-from tests.each import refused
+from tests.each import by_rota, refused
 
 LABS = labs()
 every_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: f"lab-{lab.number}")
@@ -214,8 +214,7 @@ def test_labs_are_listed_and_opened(run, tmp_path, monkeypatch):
     assert not any(map(is_solution, written.cells))
 
 
-@pytest.mark.slow
-@every_lab
+@pytest.mark.parametrize("lab", by_rota(LABS, 4))
 def test_a_lab_runs_from_beginning_to_end(lab, tmp_path, monkeypatch, capfd):
     """As a script, without a warning, in less than a minute of processor time; leaves no files."""
     monkeypatch.chdir(tmp_path)

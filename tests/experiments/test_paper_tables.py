@@ -21,7 +21,7 @@ from dpbandit.losses import LinearRegression
 from dpbandit.specs import StreamSpec
 from dpbandit.studies import Configuration, play_all, setup_of
 from dpbandit.studies.configurations import AgentRecorder
-from tests.each import refused
+from tests.each import by_rota, in_turn, refused
 
 TABLES_OF_RATES = {name: rows for name, (rows, _) in tables().items()}
 CONVEX_1, CONVEX_RUN = TABLES_OF_RATES["convex/table-1"], TABLES["convex/table-1"].run
@@ -50,6 +50,7 @@ def test_a_printed_exponent_is_that_of_its_bound():
                 assert slope == pytest.approx(exponent, abs=0.02), (rate.source, axis)
 
 
+@in_turn(1)
 def test_the_study_fits_and_draws(tmp_path):
     """Two rows at a small size; the bound of row 3 has the exponent (T/16 to T, T = 128) that
     logarithms of T lend it."""
@@ -82,7 +83,7 @@ def test_the_study_fits_and_draws(tmp_path):
         refused(wrong, CONVEX_RUN, "public", text, replicas=2, seed=0, out=None)
 
 
-@pytest.mark.parametrize("name", TABLES_OF_RATES)
+@pytest.mark.parametrize("name", by_rota(TABLES_OF_RATES, 3, slow=False))
 def test_every_row_is_played(name):
     """Every agent of a row accepts its problem, at the sizes of every axis but of d's largest."""
     rates = [rate for rate in TABLES_OF_RATES[name] if rate.agent]
@@ -136,9 +137,12 @@ def test_a_stopped_noisy_sgd_is_on_the_way():
     assert (half.steps, half.sigma, half.eta) == (40, full.sigma, full.eta)
 
 
-@pytest.mark.parametrize(("name", "curves"), [("sgd/figure-5-2", 11), ("sgd/figure-5-3", 4)])
-def test_the_figures_are_drawn(name, curves, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "figure", by_rota([("sgd/figure-5-2", 11), ("sgd/figure-5-3", 4)], 2, slow=False)
+)
+def test_the_figures_are_drawn(figure, tmp_path, monkeypatch):
     """At 20 users, of two scales; Figure 5.3 has the best of each agent at both of its sizes."""
+    name, curves = figure
     for scales in ("small_p_scales", "large_p_scales", "batch_scales"):
         monkeypatch.setitem(STUDY.sizes, scales, STUDY.sizes[scales][-2:])
     made = TABLES[name].run("certified", "T=20", replicas=2, seed=0, out=tmp_path)

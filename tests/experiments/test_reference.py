@@ -14,7 +14,7 @@ from dpbandit.agents import AGENTS
 from dpbandit.experiments import CASES, reproduce
 from dpbandit.experiments.experts import least_regret
 from dpbandit.privacy.curves import epsilon_of, mu_of
-from tests.each import refused
+from tests.each import by_rota, in_turn, refused
 
 P1, BERN = CASES["contextual/p1"], ("experts/bern", "hedge")
 LESS_NOISE = {"epsilon": epsilon_of(mu_of(1.0, 1e-4) * 1.037, 1e-4)}
@@ -61,14 +61,9 @@ PRINTED = {
 """What printed noise that claims epsilon 1 certifies at most: too much of it, but for PFTAL's."""
 
 
-@pytest.mark.parametrize(
-    ("row", "replicas"),
-    [
-        *(pytest.param(row, 30, id=str(row)) for row in FAST),
-        *(pytest.param(row, 16, id=str(row), marks=pytest.mark.slow) for row in SLOW),
-    ],
-)
-def test_reference_numbers(row, replicas):
+@pytest.mark.parametrize("row", [*by_rota(FAST, 3, slow=False), *by_rota(SLOW, 3)])
+def test_reference_numbers(row):
+    replicas = 30 if row in FAST else 16
     name, agent, horizon, settings = row
     rows = [r for r in CASES[name].references if (r.agent, r.horizon) == (agent, horizon)]
     (row,) = (r for r in rows if r.settings == settings)
@@ -86,7 +81,7 @@ def test_reference_numbers(row, replicas):
         assert record["certified_epsilon"] <= claim + 1e-9
 
 
-@pytest.mark.slow
+@in_turn(2, slow=True)
 @pytest.mark.parametrize(
     ("agent", "settings", "epsilon", "mean"),
     [

@@ -27,7 +27,7 @@ from dpbandit.experiments.sgd.printed import chosen_rows
 from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.specs import second_moment
 from dpbandit.studies import play_all
-from tests.each import each, refused
+from tests.each import each, in_turn, refused
 from tests.experiments.runs import figures_of, quick
 
 SMALL = Setting(1.5, 5, 1000)
@@ -238,6 +238,7 @@ def test_distances_by_hand():
     assert entry([0.1, 0.2], number=4, reading="certified", epsilon=1.0).unclipped_epsilon == 1
 
 
+@in_turn(0)
 def test_the_study_writes_everything_from_the_best_scale_of_steps(tmp_path, monkeypatch):
     """Oracle: the least mean of the scales tried, from the files; noisy-sfw and noisy-sgd stand in
     two tables and are run once, nothing is played twice, and another seed is played."""
@@ -301,6 +302,7 @@ def test_the_command_measures_the_rows_chosen(run, tmp_path, monkeypatch):
         assert words in listed
 
 
+@in_turn(2)
 def test_the_theta_of_section_5_3_is_another_problem(run, tmp_path):
     """Normal entries have other numbers than equal ones, which the independent program took, under
     a label of their own; on screen nothing is escaped."""

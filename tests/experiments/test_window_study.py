@@ -25,7 +25,7 @@ from dpbandit.results import plots
 from dpbandit.results.runs import protected
 from dpbandit.studies import Study
 from tests.agents.convex.convex_runs import as_bs
-from tests.each import refused
+from tests.each import in_turn, refused
 from tests.experiments.runs import figures_of, quick
 
 BALL_CASE, SIMPLEX_CASE = CASES["window/cocop-ball"], CASES["window/cocol-simplex"]
@@ -37,6 +37,7 @@ TINY = {
 WITHOUT = ("FTAL", "conditional", "centre", "uniform", "list prices", "random prices")
 
 
+@in_turn(1)
 def test_the_study_never_shows_window_dp_as_ordinary_dp(tmp_path, monkeypatch):
     """Rows whose agent has a window shorter than its horizon say so in two columns, and so does
     every label in tables and legends; the baselines are always there, every run meets its epsilon,

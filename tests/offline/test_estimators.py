@@ -32,7 +32,7 @@ from dpbandit.offline.intervals import (
     student,
 )
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
-from tests.each import refused
+from tests.each import in_turn, refused
 
 N = 60
 I = np.arange(N)[:, None]  # noqa: E741  # rows
@@ -321,7 +321,7 @@ def hidden_reason(n, rng, odds=3.0):
     return Observed(spec=spec, context=RIVAL[row][:, None], action=asked, reward=reward)
 
 
-@pytest.mark.slow
+@in_turn(2, slow=True)
 def test_bounds_hold_at_the_true_strength_of_what_is_hidden():
     """40 logs of a reason of odds 3: bounds at 3 hold in .95 less 4 standard errors, false alarm
     below 1e-3; those at 2 and dr in less than a tenth (power: .005 and 0)."""

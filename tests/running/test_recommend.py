@@ -14,7 +14,7 @@ from dpbandit.envs import Arms, ReferencePricing
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.running.recommend import recommend
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
-from tests.each import each, refused
+from tests.each import by_rota, each, refused
 
 REGISTERED = [env for env in dpbandit.ENVIRONMENTS if "FromLog" not in env and "Ratings" not in env]
 """The others need a file of one's own."""
@@ -59,8 +59,7 @@ def test_recommendations_follow_public_facts():
     refused("epsilon=0", recommend, "Arms", 0)
 
 
-@pytest.mark.slow
-@each("env", REGISTERED)
+@pytest.mark.parametrize("env", by_rota(REGISTERED, 3))
 def test_nothing_recommended_is_worse_than_play_at_random(env):
     """At epsilon .1 the paired difference is at most two of its standard errors above 0. It would
     catch an agent that noise makes confident of the wrong."""
@@ -114,8 +113,7 @@ class Generated(ContextualProblem):
         return Users(context, mean, 1.0 * (uniforms < mean))
 
 
-@pytest.mark.slow
-@each("case", [*REGISTERED, *range(0, 30, 3)])
+@pytest.mark.parametrize("case", by_rota([*REGISTERED, *range(0, 30, 3)], 3))
 def test_who_learns_little_says_so(case):
     """FADE, where it plays, and what is recommended: who is above .9 of play at random, or above
     1.5 of the best fixed action and a fifth of play at random, is warned of by its name."""

@@ -17,7 +17,7 @@ from dpbandit.privacy.sales import ChoiceScores, Purchases
 from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
 from dpbandit.testing.checks import billboard_differences, two_worlds
 from tests.broken.choice import EpochsOfNoisyCounts
-from tests.each import each, refused
+from tests.each import each, in_turn, refused
 from tests.harness import CHOICE, OFFERS
 from tests.slopes import differences
 
@@ -178,7 +178,7 @@ def test_specs_refuse_what_makes_no_sense(make, sentence):
     refused(sentence, make)
 
 
-@pytest.mark.slow
+@in_turn(2, slow=True)
 def test_fade_meets_its_bar():
     """At most 60 at epsilon 1 on the reference problem; 48.6 ± 1.1 were measured (20 replicas), so
     that 2 replicas of stddev 5 are within 3 standard errors of it."""

@@ -29,7 +29,7 @@ from dpbandit.privacy import mu_of
 from dpbandit.specs import LINKS, ContextualSpec
 from dpbandit.testing.checks import billboard_differences
 from dpbandit.testing.tapes import extreme_users, run
-from tests.each import refused
+from tests.each import in_turn, refused
 from tests.harness import SHARED
 
 
@@ -166,7 +166,7 @@ def test_regret_of_private_glm(epsilon):
     assert record["certified_epsilon"] <= epsilon
 
 
-@pytest.mark.slow
+@in_turn(0, slow=True)
 def test_regret_is_that_of_the_reference():
     """As above, 6 replicas."""
     for agent, settings in (

@@ -34,7 +34,7 @@ from dpbandit.experiments import CASES
 from dpbandit.specs.protocols import PriceListSpec
 from tests import harness
 from tests.agents.contextual.runs import REWARDS, curves, errors
-from tests.each import asserting, each
+from tests.each import asserting, each, in_turn
 from tests.harness import variants
 
 SPARSE = {"dim": 40, "n_actions": 2, "parameters": "sparse-signs", "sparsity": 3}
@@ -93,7 +93,7 @@ def test_reference_problem_is_learned():
     assert upper(p1(FADES[1.0], 20)) <= 118
 
 
-@pytest.mark.slow
+@in_turn(2, slow=True)
 def test_five_arms_are_learned_better_by_residuals_and_without_selection_bias():
     """Statistical: 731 +- 8 for BatchMoment (random play: 1997), paired over 50 replicas: sums of
     rewards with and without the correction (other seeds: means 561 to 577), and residuals (504)."""
@@ -134,7 +134,7 @@ def test_rewards_off_the_middle_are_learned_by_default():
     assert careful.mean() < 1.2 * final(plain, "GLMBandit").mean()
 
 
-@pytest.mark.slow
+@in_turn(1, slow=True)
 def test_prices_and_lists_of_items_are_learned():
     """Statistical: OJPricing, paired over 20 replicas: residuals against sums of rewards (random
     prices: 2424; on 50 other seeds 121 +- 10 against 450 +- 36); Recommendation, over 30, against

@@ -34,7 +34,7 @@ from tests.agents.convex.convex_runs import (
     targets,
     told,
 )
-from tests.each import each, refused
+from tests.each import each, in_turn, refused
 
 every_law = pytest.mark.parametrize("noise", LAWS)
 every_mode = pytest.mark.parametrize("mode", ["lazy", "exact"])
@@ -294,7 +294,7 @@ def test_the_radius_is_that_of_the_bound():
     assert misses > 0.9 * 4 * T
 
 
-@pytest.mark.slow
+@in_turn(0, slow=True)
 def test_table_l():
     """Statistical, Table L at epsilon 10, W = 16, on lazy trees: within 4 combined errors (false
     alarm 6e-5 a cell). Power: the local oracle and the line search are told apart. Golden, at

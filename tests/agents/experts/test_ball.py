@@ -28,7 +28,7 @@ from dpbandit.losses import Absolute, Kink, Linear, Logistic, Quadratic, Ramp, S
 from dpbandit.privacy.mechanism import BudgetExceededError
 from tests.agents.convex.convex_runs import told
 from tests.agents.experts.test_sparse_vector import CS
-from tests.each import refused
+from tests.each import in_turn, refused
 from tests.slopes import differences
 
 FALSE_ALARM = 1e-6
@@ -235,7 +235,7 @@ def replicas(R, seed=1):
     return Streams([(seed, r) for r in range(R)])
 
 
-@pytest.mark.slow
+@in_turn(1, slow=True)
 def test_published_losses_on_a_net():
     """Statistical: an independent program's mean loss in 10,000 rounds at epsilon 10, 100 runs on
     one sequence, within 4 standard errors of the difference (its own, unprinted, taken to be of

@@ -44,7 +44,7 @@ from dpbandit.envs.people.returning_pricing import frozen
 from dpbandit.specs import Visits
 from dpbandit.studies.configurations import Sweep, plan
 from dpbandit.testing import check_agent, check_problem
-from tests.each import each, refused
+from tests.each import each, in_turn, refused
 from tests.envs.contextual.logs import CLICKS, DRINKS, SHOP, clicks, drinks, shop
 from tests.slopes import comparing, differences
 
@@ -385,7 +385,7 @@ def test_electricity_comes_back():
     )
 
 
-@pytest.mark.slow
+@in_turn(0, slow=True)
 def test_a_sampler_finds_the_same(monkeypatch):
     """Oracle: the Metropolis within Gibbs that fitted cameras, with its priors: estimates within
     one of its posterior standard deviations, and errors within a fifth of these."""
