@@ -8,13 +8,13 @@
 """
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cache
 from math import inf, sqrt
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from dpbandit.suite.outcomes import Outcome, joined
 from dpbandit.suite.replaying import replays
 from dpbandit.suite.sources import program_of
 
+K, T = TypeVar("K"), TypeVar("T")  # key and value of a job's result
 SCREEN_REPLICAS = 4
 """Number of replicas that every agent plays in the first stage."""
 CLOSE_REPLICAS, CLOSE_CANDIDATES = 128, 3
@@ -160,14 +161,20 @@ class Blocks:
                 found[agent] = parse_json(read_text(file))
             else:
                 missing.append(agent)
-        with Progress(len(missing), visible=self._progress) as bar, workers(*self._how) as run:
-            for agent, findings in run(_examined, [(agent,) for agent in missing]):
-                write_json(self._findings(agent), findings)
-                found[agent] = findings
-                bar.working_on(f"examine: {agent}", rate=1)
-                bar.advance(1)
-                bar.say(f"examine: {agent}")
+        for agent, findings in self.each(_examined, [(agent,) for agent in missing], "examine"):
+            write_json(self._findings(agent), findings)
+            found[agent] = findings
         return {agent: found[agent] for agent in agents}
+
+    def each(
+        self, job: Callable[..., tuple[K, T]], tasks: Sequence[tuple[Any, ...]], what: str
+    ) -> Iterator[tuple[K, T]]:
+        """Yield the results (key, value) of a job in workers, in any order, with a progress bar."""
+        with Progress(len(tasks), visible=self._progress) as bar, workers(*self._how) as run:
+            for done in run(job, tasks):
+                yield done
+                bar.working_on(what, rate=1)
+                bar.advance(1)
 
     def _findings(self, agent: str) -> Path:
         """Return the path where this program version stores tests and audit of an agent."""

@@ -4,13 +4,14 @@ It is for changes of the program after which agents' numbers differ but not thei
 order in which random numbers are drawn: the choices stay, and nothing is chosen on reported users.
 """
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
-from dpbandit.base import Progress
+from dpbandit.base import InputError
 from dpbandit.results.runs import AgentRun
 from dpbandit.running.answers import CANDIDATE, HORIZON, Answer, answers, chosen
 from dpbandit.specs import Hindsight
@@ -18,11 +19,11 @@ from dpbandit.suite.candidates import Cell, cell
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems
 from dpbandit.suite.freezing import Blocks, Findings, examined_all
 from dpbandit.suite.playing import finalists, frozen
-from dpbandit.suite.replaying import replays
+from dpbandit.suite.replaying import REPLAY_TOLERANCE
 from dpbandit.suite.tabulating import answer_row
 
-REPLAYED = 8
-"""Number of replicas of a run whose first rounds show whether it is still played as stored."""
+REPLAYED = 4
+"""Number of replicas of a run that show whether the program still plays it as stored."""
 
 
 class Renewed(NamedTuple):
@@ -47,7 +48,7 @@ def renew(names: Iterable[str], blocks: Blocks) -> Renewed:
     wanted = {*names}
     stored = [*frozen("small"), *finalists()]
     cells = {id(run): cell_of(run) for run in stored if run.setup.problem in wanted}
-    stale = _stale([run for run in stored if id(run) in cells], cells)
+    stale = _stale([run for run in stored if id(run) in cells], cells, blocks)
     again = dict[int, AgentRun]()
     for replicas in sorted({len(run.replicas) for run in stale}):
         same = [run for run in stale if len(run.replicas) == replicas]
@@ -83,18 +84,26 @@ def cell_of(run: AgentRun) -> Cell:
     return cell(problems()[run.setup.problem], run.setup, run.name, epsilon)
 
 
-def _stale(runs: Sequence[AgentRun], cells: Mapping[int, Cell]) -> list[AgentRun]:
-    """Return the runs whose first rounds come out otherwise; hindsight is known in the end only."""
-    found = []
-    with Progress(len(runs)) as bar:
-        for run in runs:
-            one = cells[id(run)]
-            some = run.only(np.arange(min(REPLAYED, len(run.replicas))))
-            if not isinstance(one.config, Hindsight) and not replays(one, some):
-                found.append(run)
-            bar.working_on(f"replay: {run.name} on {run.setup.problem}", rate=1)
-            bar.advance(1)
-    return found
+def _stale(runs: Sequence[AgentRun], cells: Mapping[int, Cell], blocks: Blocks) -> list[AgentRun]:
+    """Return the runs of which some replicas come out otherwise; hindsight never changes."""
+    tasks = [
+        (id(run), cells[id(run)], run.only(np.arange(min(REPLAYED, len(run.replicas)))))
+        for run in runs
+        if not isinstance(cells[id(run)].config, Hindsight)
+    ]
+    changed = {key for key, same in blocks.each(_played_as_stored, tasks, "replay") if not same}
+    return [run for run in runs if id(run) in changed]
+
+
+def _played_as_stored(key: int, one: Cell, run: AgentRun) -> tuple[int, bool]:
+    """Play a run again to the last round, as a change may show after the first rounds alone."""
+    with warnings.catch_warnings(action="ignore"):  # of late learning, which the regret shows
+        try:
+            again = one.play(0, len(run.replicas))
+        except InputError:
+            return key, False
+    pairs = ((getattr(again, name), getattr(run, name)) for name in ("regret", "reward"))
+    return key, all(np.allclose(*pair, rtol=REPLAY_TOLERANCE, atol=1e-9) for pair in pairs)
 
 
 def _row(old: Answer, by_key: Mapping[str, AgentRun]) -> Answer:
