@@ -69,8 +69,12 @@ def demand_spec(spec: Selling, features: Features = "additive") -> ContextualSpe
     )
 
 
-def demand_rows(spec: Selling, context: Floats, features: Features = "additive") -> Floats:
+def demand_rows(
+    spec: Selling, context: Floats, features: Features = "additive", *, price: Ints | None = None
+) -> Floats:
     """Return m features of customers at every price: contexts (..., d) -> rows (..., K, m).
+
+    With `price`, indices (...) of one price for each customer, rows are (..., m).
 
     Rows have norm at most 1. With x the context, clipped to its public bound and divided by it, and
     p~ the price (of a `PremiumSpec` the premium), scaled linearly to [-1, 1]::
@@ -87,17 +91,26 @@ def demand_rows(spec: Selling, context: Floats, features: Features = "additive")
     [[[0.42, 0.57, -0.71], [0.42, 0.57, 0.71]]]
     """
     one_of("features", features, _FEATURES)
-    x = clip_norm(context, spec.context_norm)[..., None, :] / spec.context_norm  # (R, 1, d)
-    extra = curve(spec.levels) if features == "curve" else _line(spec.levels)
+    x = clip_norm(context, spec.context_norm) / spec.context_norm
+    extra = price_features(spec, features)
+    if price is None:
+        x = x[..., None, :]  # (..., 1, d)
+    else:
+        extra = extra[price]
     if features == "interactions":
         extra = extra * x
-    d = spec.dim
-    rows = np.empty((*x.shape[:-2], spec.n_actions, d + extra.shape[-1]))
+    d, lead = spec.dim, np.broadcast_shapes(x.shape[:-1], extra.shape[:-1])
+    rows = np.empty((*lead, d + extra.shape[-1]))
     rows[..., :d], rows[..., d:] = x / sqrt(2), extra / sqrt(2)
     lost = ~np.isfinite(context).all(axis=-1)
     if lost.any():
         rows[lost] = 0.0
     return rows
+
+
+def price_features(spec: Selling, features: Features) -> Floats:
+    """Return the features of each price of which `demand_rows` are made, times sqrt(2), (K, e)."""
+    return curve(spec.levels) if features == "curve" else _line(spec.levels)
 
 
 @cache

@@ -1,5 +1,6 @@
 """FADE's pricing agents, whose model of demand is a posterior given all released sums."""
 
+from collections.abc import Iterator
 from math import ceil, sqrt
 from typing import Any, Literal, cast
 
@@ -7,7 +8,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit
 
-from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec
+from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec, price_features
 from dpbandit.agents.contextual.fading import (
     GOLDEN_STEP,
     Fading,
@@ -24,7 +25,7 @@ from dpbandit.agents.contextual.released_scores import (
     in_ball,
     with_latest,
 )
-from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, picks, rows
+from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, rows
 from dpbandit.privacy import Parallel
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
@@ -39,6 +40,10 @@ _LEAST_SLOPE = 0.05
 """Smallest fall of utility from the middle of the price range to the highest price"""
 STEPS = 8
 """Largest number of Newton steps of a fit to all releases"""
+_BLOCK_OFFERS = 2**16
+"""Number of offers to synthetic customers in a block of replicas that are fitted together"""
+_ALL_REPLICAS = slice(None)
+"""Slice of all replicas"""
 _MIN_DRAW_WIDTH = 0.5
 """Floor of the width of posterior draws, in posterior standard deviations"""
 _CROSSED_WIDTH = 0.2
@@ -71,6 +76,7 @@ class ScoredSales(Fading):
         """Initialise the posterior; its draws are `width` posterior standard deviations wide."""
         spec, R, D = self.spec, self.R, self.statistic.dim
         self._width, self._margins = width, spec.margins
+        self._effects = price_features(spec, self.features)  # (K, e)
         self._uniforms = self.streams.uniforms("exploration")
         self._normals = self.streams.normals("posterior", D)
         self._customers = ImaginedCustomers(self.streams, spec.dim)
@@ -96,13 +102,18 @@ class ScoredSales(Fading):
         return self.scores(context).argmax(axis=-1) if self._policies.shape[1] else random
 
     def scores(self, context: Floats) -> Floats:
-        sale = expit(np.matvec(self._rows(context), self._played))
-        return np.asarray(self._margins * sale)
+        d, theta = self.spec.dim, self._played
+        x = clip_norm(context, self.spec.context_norm) / self.spec.context_norm
+        slope = theta[:, d:]
+        if self.features == "interactions":
+            slope = np.vecdot(x, slope)[..., None]
+        no_sale = self._no_sale_odds(np.vecdot(x, theta[:, :d]), slope)
+        return np.asarray(self._margins / (1 + no_sale))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # overflow; NaN
         sold = dollars / self._margins[action]  # clipped to 1 by the statistic
-        phi = picks(self._rows(context), action)
+        phi = demand_rows(self.spec, context, self.features, price=action)
         aimed = () if self._aimed is None else (self._aimed.along(phi),)
         release = self.sums.take_rounds(
             action.shape, np.broadcast_to(self._theta, phi.shape), phi, sold, *aimed
@@ -117,12 +128,10 @@ class ScoredSales(Fading):
         self._theta, self._precision = self._posterior()
         self._draw()
         if self._aimed is not None:
-            every = self._every_price(self._imagined(self._faded()))
-            best = self._best(every, self._played)
-            self._aimed.aim(np.take_along_axis(every, best[..., None, None], axis=2)[:, :, 0])
-
-    def _rows(self, context: Floats) -> Floats:
-        return demand_rows(self.spec, context, self.features)
+            for some in self._blocks():
+                customers = self._imagined(self._faded(), some)
+                best = self._best(customers, self._played[some, None])
+                self._aimed.aim(self._rows(customers, best)[:, 0], some)
 
     def _draw(self) -> None:
         root = np.linalg.cholesky(np.linalg.inv(self._precision))
@@ -136,19 +145,33 @@ class ScoredSales(Fading):
             return draw
         return np.where(self._theta[:, -1:] + draw[:, -1:] > 0, -draw, draw)
 
-    def _posterior(self) -> tuple[Floats, Floats]:
-        return ReleasedScores(
-            *self._score_sums(), ridge=self._ridge, admissible=self._admissible, prior=self.known
-        ).maximise(self._theta, STEPS)
+    def _blocks(self) -> Iterator[slice]:
+        """Yield slices of few replicas, whose synthetic customers need little memory."""
+        offers = len(self._ends) + self.spec.n_actions
+        size = max(1, _BLOCK_OFFERS // (_IMAGINED_CUSTOMERS * offers))
+        for start in range(0, self.R, size):
+            yield slice(start, start + size)
 
-    def _score_sums(self) -> tuple[Scores, Floats, Floats]:
+    def _posterior(self) -> tuple[Floats, Floats]:
+        theta, precision = np.empty_like(self._theta), np.empty_like(self._precision)
+        past = self._faded()
+        for some in self._blocks():
+            theta[some], precision[some] = ReleasedScores(
+                *self._score_sums(past, some),
+                ridge=self._ridge,
+                admissible=self._admissible,
+                prior=self.known.of_replicas(some),
+            ).maximise(self._theta[some], STEPS)
+        return theta, precision
+
+    def _score_sums(self, past: Faded, some: slice) -> tuple[Scores, Floats, Floats]:
         """Return synthetic customers' scores, and batches' weights and releases, both whitened."""
         statistic = self.statistic
-        users, noise, sampling = past = self._faded()
-        released, _, _ = statistic.unpack(self._releases)
-        phi = self._offered_rows(self._imagined(past))
-        p = np.asarray(expit(np.matvec(phi, self._references)))
-        directions = phi if self._aimed is None else self._aimed.of_batches(phi)
+        users, noise, sampling = past
+        released, _, _ = statistic.unpack(self._releases[some])
+        phi = self._offered_rows(self._imagined(past, some), some)
+        p = 1 / (1 + np.exp(-np.matvec(phi, self._references[some])))
+        directions = phi if self._aimed is None else self._aimed.of_batches(phi, some)
         whiten = np.linalg.inv(np.linalg.cholesky(noise + 0.5 / statistic.dim * sampling))
         scores = Scores(phi, p, score_lengths(directions, p), directions)
         return scores, whiten @ users, whiten @ released
@@ -156,42 +179,50 @@ class ScoredSales(Fading):
     def _faded(self) -> Faded:
         return faded(self._ends - self._before, self.sums.fade, max(self.sums.stddev, _LEAST_NOISE))
 
-    def _imagined(self, past: Faded) -> Floats:
+    def _imagined(self, past: Faded, some: slice) -> Floats:
         """Return N synthetic customers, (R, N, d), whose moments equal the released ones."""
         users, noise, sampling = past
-        _, first, second = self.statistic.unpack(self._releases)
+        _, first, second = self.statistic.unpack(self._releases[some])
         covariance = noise / self.statistic.moment_weight**2 + CUSTOMER_SPREAD * sampling
-        return self._customers(first, second, users.sum(axis=1), covariance)
+        return self._customers(first, second, users.sum(axis=1), covariance, some)
 
-    def _every_price(self, customers: Floats) -> Floats:
-        """Return the D features of N customers (R, N, d) at all prices, (R, N, K, D)."""
-        spec, (R, N, d) = self.spec, customers.shape
-        every = self._rows(customers.reshape(R * N, d) * spec.context_norm)
-        return every.reshape(R, N, spec.n_actions, -1)
-
-    def _offered_rows(self, customers: Floats) -> Floats:
+    def _offered_rows(self, customers: Floats, some: slice = _ALL_REPLICAS) -> Floats:
         """Return N customers' rows at the prices of m past batches' policies, (R, m, N, D)."""
-        spec, (R, N, _), m = self.spec, customers.shape, len(self._ends)
-        every = self._every_price(customers)
+        (R, N, _), m = customers.shape, len(self._ends)
         random = 0 if self.known.informed else 1
-        policies = random + self._policies.shape[1]
-        prices = np.empty((R, policies, N), np.int64)
-        prices[:, 0] = rows(N) * GOLDEN_STEP % 1 * spec.n_actions
-        for j in range(random, policies):
-            prices[:, j] = self._best(every, self._policies[:, j - random])
+        prices = np.empty((R, random + self._policies.shape[1], N), np.int64)
+        prices[:, 0] = rows(N) * GOLDEN_STEP % 1 * self.spec.n_actions
+        prices[:, random:] = self._best(customers, self._policies[some])
         ends = np.append(self._before, self._ends) if self._before else self._ends
-        offered = prices[:, in_force(ends, spec.delay, N)[-m:], rows(N)]  # (R, m, N)
-        first = rows(R * N).reshape(R, 1, N) * spec.n_actions
-        return every.reshape(-1, every.shape[-1]).take(first + offered, axis=0)
+        return self._rows(customers, prices[:, in_force(ends, self.spec.delay, N)[-m:], rows(N)])
 
-    def _best(self, every: Floats, policy: Floats) -> Ints:
-        """Return indices (R, N) of the best prices by parameter `policy` for rows (R, N, K, D)."""
-        return np.asarray((self._margins * self._chances(every, policy)).argmax(axis=-1))
+    def _rows(self, customers: Floats, price: Ints) -> Floats:
+        """Return N customers' features at prices with indices (R, m, N), (R, m, N, D)."""
+        x = customers.swapaxes(1, 2)[:, :, None]  # (R, d, 1, N)
+        effects = self._effects.T.take(price, axis=1).swapaxes(0, 1)
+        if self.features == "interactions":
+            effects = effects * x
+        by_coordinate = np.empty((len(x), self.statistic.dim, *price.shape[1:]))
+        by_coordinate[:, : x.shape[1]], by_coordinate[:, x.shape[1] :] = x, effects
+        by_coordinate /= sqrt(2)
+        return by_coordinate.transpose(0, 2, 3, 1)
 
-    def _chances(self, every: Floats, policy: Floats) -> Floats:
-        """Return P(sale), (R, N, K), by the parameter `policy`, (R, D), for rows (R, N, K, D)."""
-        utility = np.matvec(every.reshape(len(every), -1, every.shape[-1]), policy)
-        return np.asarray(expit(utility.reshape(every.shape[:-1])))
+    def _best(self, customers: Floats, policies: Floats) -> Ints:
+        """Return indices (R, m, N) of customers' best prices by m policies' parameters."""
+        d, x = self.spec.dim, customers.swapaxes(1, 2)
+        level, slope = policies[..., :d] @ x, policies[..., None, d:]
+        if self.features == "interactions":
+            slope = (policies[..., d:] @ x)[..., None]
+        best = np.empty(level.shape, np.int64)
+        for j in range(level.shape[1]):  # one at a time, which needs less memory
+            no_sale = self._no_sale_odds(level[:, j], slope[:, j])
+            best[:, j] = ((1 + no_sale) / self._margins).argmin(axis=-1)
+        return best
+
+    def _no_sale_odds(self, level: Floats, slope: Floats) -> Floats:
+        """Return P(no sale) / P(sale) at K prices for sqrt(2) utility = level + effect . slope."""
+        prices = np.exp(np.matvec(self._effects, slope) / -sqrt(2))
+        return np.exp(level / -sqrt(2))[..., None] * prices
 
 
 def prior_stddev(dim: int, length: int, features: Features) -> Floats:
@@ -230,20 +261,20 @@ class AimedScores:
         """Return the directions W phi of scores for a round's rows phi, (R, D)."""
         return np.matvec(self._W, phi)
 
-    def of_batches(self, phi: Floats) -> Floats:
+    def of_batches(self, phi: Floats, some: slice = _ALL_REPLICAS) -> Floats:
         """Return the directions for rows of m past batches, (R, m, N, D), by the matrix of each."""
-        return phi @ self._past.swapaxes(-1, -2)
+        return phi @ self._past[some].swapaxes(-1, -2)
 
     def batch_ends(self) -> None:
         """Append the current matrix W to those of past batches."""
         self._past = with_latest(self._past, self._W)
 
-    def aim(self, phi: Floats) -> None:
+    def aim(self, phi: Floats, some: slice = _ALL_REPLICAS) -> None:
         """Set the matrix W for a batch whose rows are distributed like `phi`, (R, N, D)."""
         eigenvalues, U = np.linalg.eigh(phi.swapaxes(1, 2) @ phi / phi.shape[1])
         floor = _EIGENVALUE_FLOOR * eigenvalues.mean(axis=1, keepdims=True)
         root = np.sqrt(np.maximum(eigenvalues, 0.0) + floor)
-        self._W = (U / root[:, None]) @ U.swapaxes(1, 2)
+        self._W[some] = (U / root[:, None]) @ U.swapaxes(1, 2)
 
 
 _IMAGINED_CUSTOMERS = 300  # synthetic customers drawn per replica
@@ -266,7 +297,14 @@ class ImaginedCustomers:
             "imagined customers", _IMAGINED_CUSTOMERS, dim
         )()  # (R, N, d)
 
-    def __call__(self, first: Floats, second: Floats, users: Floats, covariance: Floats) -> Floats:
+    def __call__(
+        self,
+        first: Floats,
+        second: Floats,
+        users: Floats,
+        covariance: Floats,
+        some: slice = _ALL_REPLICAS,
+    ) -> Floats:
         """Return N customers, (R, N, d), for m released sums of x (`first`) and x x' (`second`).
 
         `users` (m,) are the sums' faded numbers of users, `covariance` (m, m) that of their errors.
@@ -278,7 +316,7 @@ class ImaginedCustomers:
         moments = np.vecmat(weights, second.reshape(R, m, d * d)).reshape(R, d, d)
         eigenvalues, U = np.linalg.eigh(moments - mean[:, :, None] * mean[:, None])
         root = U * np.sqrt(np.clip(eigenvalues, _MIN_EIGENVALUE, _MAX_EIGENVALUE))[:, None]
-        return clip_norm(mean[:, None] + self._normals @ root.transpose(0, 2, 1), 1.0)
+        return clip_norm(mean[:, None] + self._normals[some] @ root.transpose(0, 2, 1), 1.0)
 
 
 class FadePrices(WarmStarted, ScoredSales):
@@ -448,32 +486,37 @@ class FadeCurve(ScoredSales):
         return None
 
     def _posterior(self) -> tuple[Floats, Floats]:
-        sums, found = self._score_sums(), []
-        for ridge, start, allowed in zip(
-            self._ridges, self._fits, (self._falling, in_ball), strict=True
-        ):
-            fit = ReleasedScores(*sums, ridge=ridge, admissible=allowed)
-            theta, precision = fit.maximise(start, STEPS)
-            found.append((theta, precision, fit.log_evidence(theta, precision)))
-        (line, flat, log_line), (curve, wide, log_curve) = found
+        log_odds = np.zeros(self.R)  # of a curve
+        fits = [(x.copy(), self._precision.copy()) for x in self._fits]
+        past = self._faded()
+        for some in self._blocks():
+            sums = self._score_sums(past, some)
+            for (theta, precision), ridge, allowed, sign in zip(
+                fits, self._ridges, (self._falling, in_ball), (-1, 1), strict=True
+            ):
+                fit = ReleasedScores(*sums, ridge=ridge, admissible=allowed)
+                theta[some], precision[some] = fit.maximise(theta[some], STEPS)
+                log_odds[some] += sign * fit.log_evidence(theta[some], precision[some])
+        (line, flat), (curve, wide) = fits
         self._fits = [line, curve]
-        self._bent = (self._coin() < expit(log_curve - log_line))[:, None]
+        self._bent = (self._coin() < expit(log_odds))[:, None]
         return np.where(self._bent, curve, line), np.where(self._bent[..., None], wide, flat)
 
-    def _score_sums(self) -> tuple[Scores, Floats, Floats]:
-        (R, K), D = self._sales.shape, self.statistic.dim
+    def _score_sums(self, past: Faded, some: slice) -> tuple[Scores, Floats, Floats]:
+        sales, K, D = self._sales[some], self.spec.n_actions, self.statistic.dim
         summed = len(self._ends) > 0  # else moments of customers are not released yet
-        customers: Floats = np.zeros((R, _IMAGINED_CUSTOMERS, self.spec.dim))
+        customers: Floats = np.zeros((len(sales), _IMAGINED_CUSTOMERS, self.spec.dim))
         if summed:
-            customers = self._imagined(self._faded())
-        phi = self._every_price(customers).swapaxes(1, 2)  # (R, K, N, D)
+            customers = self._imagined(past, some)
+        each = np.broadcast_to(rows(K)[:, None], (len(sales), K, _IMAGINED_CUSTOMERS))
+        phi = self._rows(customers, each)  # (R, K, N, D)
         nobody, first = np.zeros(phi.shape[:-1]), np.eye(D)[0]
         counted = Scores(phi, nobody, nobody + 1, np.broadcast_to(first, phi.shape))
         weight = (self._noise + _SALE_VARIANCE * max(1, self._each)) ** -0.5
-        design, released = weight * self._each * np.eye(K), weight * self._sales[..., None] * first
+        design, released = weight * self._each * np.eye(K), weight * sales[..., None] * first
         if not summed:
             return counted, design, released
-        scores, users, sums = super()._score_sums()
+        scores, users, sums = super()._score_sums(past, some)
         joined = (np.concatenate(pair, axis=1) for pair in zip(scores, counted, strict=True))
         return Scores(*joined), block_diag(users, design), np.concatenate([sums, released], axis=1)
 

@@ -1,18 +1,22 @@
 """Posterior of a logistic model, given noisy fading sums of scores."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from dpbandit.agents.contextual.fading import NoPrior
-from dpbandit.base import Bools, Floats, Ints, clip_norm, rows
+from dpbandit.base import Bools, Floats, Ints, clip_norm, norms, rows
 
 MAX_NORM = 40.0
 """Largest Euclidean norm of a logistic model's parameter, to which it is clipped"""
 LONGEST_STEP = 3.0
 """Largest Euclidean norm of a Newton step"""
+_MIN_STEP = 1e-3
+"""Euclidean norm of a Newton step below which a fit ends"""
+_MIN_MOVE = 0.03
+"""Length of a Newton step in posterior standard deviations below which a fit ends, too"""
 _STEP_CUTS = 4
 """Number of lengths at which a Newton step is tried, each a third of the one before"""
 
@@ -48,54 +52,84 @@ class ReleasedScores:
         prior: NoPrior | None = None,
     ) -> None:
         self._prior = prior or NoPrior()
-        self._phi, self._p, self._design, self._released = scores.phi, scores.p, design, released
-        self._lengths, self._v = scores.lengths / scores.phi.shape[2], scores.directions
+        self._phi = self._v = _by_coordinate(scores.phi)
+        if scores.directions is not scores.phi:
+            self._v = _by_coordinate(scores.directions)
+        self._p, self._lengths = scores.p, scores.lengths / scores.phi.shape[2]
+        self._design, self._released = design, released
         self._ridge, self._admissible = ridge, admissible
 
     def maximise(self, theta: Floats, steps: int) -> tuple[Floats, Floats]:
         """Return the most probable parameter near `theta`, (R, D), and its precision, (R, D, D).
 
         Gauss-Newton steps have norm at most 3, and are tried at lengths 1, 1/3, 1/9 and 1/27. A
-        step that raises the objective is not taken, so that the fit cannot diverge.
+        step that raises the objective is not taken, so that the fit cannot diverge. The fit of a
+        replica ends after `steps` steps, or before one that is shorter than 1e-3 or 0.03 posterior
+        standard deviations.
         """
-        at = self._at(np.array(self._admissible(theta)))
+        theta = np.array(self._admissible(theta))
+        at = self._at(theta)
         if self._prior.informed:
             precision, gradient = self._quadratic(at)
-            b = np.matvec(precision, at.theta) + gradient
+            b = np.matvec(precision, theta) + gradient
             # the ridge is no release; its mean 0 adds nothing to b
             self._prior.widen(b, precision - np.diag(self._ridge))
-            at = self._at(at.theta)
-        moving = np.ones(len(theta), bool)
-        for _ in range(steps):
-            precision, gradient = self._posterior(at)
-            step = clip_norm(np.linalg.solve(precision, gradient[..., None])[..., 0], LONGEST_STEP)
-            left = moving.copy()
-            some: slice | Bools = np.s_[:]
-            for _ in range(_STEP_CUTS):
-                tried = self._at(self._admissible(at.theta[some] + step[some]), some)
-                better = left[some] & (tried.value <= at.value[some])
-                for old, new in zip(at, tried, strict=True):
-                    mask = better.reshape(-1, *[1] * (new.ndim - 1))
-                    old[some] = np.where(mask, new, old[some])
-                left[some] &= ~better
-                some, step = left.copy(), step / 3
-                if not left.any():
-                    break
-            moving &= ~left  # a replica without a better point would try the same steps again
-        return at.theta, self._posterior(at)[0]
+            at = self._at(theta)
+        found = np.empty((*theta.shape, theta.shape[1]))
+        fit, moving = self, rows(len(theta))  # the replicas whose fit has not ended
+        for step in range(steps + 1):
+            found[moving], gradient = fit._posterior(at)
+            if step == steps:
+                break
+            move = np.linalg.solve(found[moving], gradient[..., None])[..., 0]
+            at, longer = fit._step(at, found[moving], clip_norm(move, LONGEST_STEP))
+            theta[moving], moving = at.theta, moving[longer]
+            if not len(moving):
+                break
+            if not longer.all():
+                fit, at = fit._of_replicas(longer), _Point(*(x[longer] for x in at))
+        return theta, found
+
+    def _step(self, at: "_Point", precision: Floats, step: Floats) -> tuple["_Point", Bools]:
+        """Return the point after a step (R, D), or a part of it, and where it has moved, (R,)."""
+        move = self._admissible(at.theta + step) - at.theta
+        size = np.sqrt(np.vecdot(move, np.matvec(precision, move)))
+        moved = (norms(move)[:, 0] >= _MIN_STEP) & (size >= _MIN_MOVE)
+        left, after = moved.copy(), _Point(*(x.copy() for x in at))
+        for _ in range(_STEP_CUTS):
+            if not left.any():
+                break
+            fit = self if left.all() else self._of_replicas(left)
+            tried = fit._at(self._admissible(at.theta[left] + step[left]))
+            better = tried.value <= at.value[left]
+            taken = np.flatnonzero(left)[better]
+            for old, new in zip(after, tried, strict=True):
+                old[taken] = new[better]
+            left[taken], step = False, step / 3
+        return after, moved & ~left  # without a better point the same steps would be tried again
+
+    def _of_replicas(self, some: Bools) -> "ReleasedScores":
+        """Return the likelihood for the replicas selected by a mask."""
+        part = copy(self)
+        part._phi = part._v = self._phi[some]
+        if self._v is not self._phi:
+            part._v = self._v[some]
+        part._p, part._lengths = self._p[some], self._lengths[some]
+        part._released, part._prior = self._released[some], self._prior.of_replicas(some)
+        return part
 
     def log_evidence(self, theta: Floats, precision: Floats) -> Floats:
         """Return the model's log evidence by Laplace's approximation, up to a constant, (R,)."""
         _, size = np.linalg.slogdet(precision)
         return np.asarray(0.5 * (np.log(self._ridge).sum() - size - self._objective(theta)))
 
-    def _at(self, theta: Floats, some: slice | Bools = np.s_[:]) -> "_Point":
-        """Return the `_Point` at parameters `theta` of all replicas, or of the replicas `some`."""
-        phi, p, v, lengths = (x[some] for x in (self._phi, self._p, self._v, self._lengths))
-        q = np.asarray(expit(np.matvec(phi, theta[:, None])))
-        scores = np.vecmat(lengths * (q - p), v)  # g_b, (R, m, D)
-        misfit = (self._released[some] - self._design @ scores).reshape(len(theta), -1)
-        normal = np.vecdot(self._ridge * theta, theta) + self._prior.of_replicas(some).loss(theta)
+    def _at(self, theta: Floats) -> "_Point":
+        R, D = theta.shape
+        z = np.vecmat(theta, self._phi.reshape(R, D, -1)).reshape(self._p.shape)
+        q = 1 / (1 + np.exp(-z))  # no overflow, since |z| <= 2 MAX_NORM
+        g = np.vecdot(self._v, (self._lengths * (q - self._p))[:, None])  # (R, D, m)
+        misfit = (self._released - self._design @ g.swapaxes(1, 2)).reshape(R, -1)
+        normal = np.vecdot(self._ridge * theta, theta) + self._prior.loss(theta)
         return _Point(theta, q, misfit, np.vecdot(misfit, misfit) + normal)
 
     def _objective(self, theta: Floats) -> Floats:
@@ -109,10 +143,10 @@ class ReleasedScores:
 
     def _quadratic(self, at: "_Point") -> tuple[Floats, Floats]:
         """Return precision and minus half the gradient, without the prior from another study."""
-        R, m, _, D = self._phi.shape
-        weighted = self._v * (self._lengths * at.q * (1 - at.q))[..., None]
-        slopes = (weighted.swapaxes(2, 3) @ self._phi).reshape(R, m, D * D)
-        slopes = (self._design @ slopes).reshape(R, m * D, D)  # of all releases
+        R, D, m, _ = self._phi.shape
+        weighted = self._v * (self._lengths * at.q * (1 - at.q))[:, None]
+        slopes = weighted.swapaxes(1, 2) @ self._phi.transpose(0, 2, 3, 1)  # (R, m, D, D)
+        slopes = (self._design @ slopes.reshape(R, m, D * D)).reshape(R, m * D, D)
         precision = slopes.swapaxes(1, 2) @ slopes + np.diag(self._ridge)
         return precision, np.vecmat(at.misfit, slopes) - self._ridge * at.theta
 
@@ -141,6 +175,11 @@ class Scores(NamedTuple):
     """factors that bound the norm of a score, (R, m, N)"""
     directions: Floats
     """directions of the scores, (R, m, N, D)"""
+
+
+def _by_coordinate(vectors: Floats) -> Floats:
+    """Return vectors (R, m, N, D) as contiguous coordinates, (R, D, m, N)."""
+    return np.ascontiguousarray(vectors.transpose(0, 3, 1, 2))
 
 
 class Faded(NamedTuple):

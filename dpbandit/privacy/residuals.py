@@ -406,7 +406,8 @@ class SaleResiduals:
 
 def score_lengths(phi: Floats, p: Floats) -> Floats:
     """Return the factor (...) of (sale - p) phi in `SaleResiduals`, at sale probability p."""
-    return 1 / (np.maximum(norms(phi)[..., 0], 1e-9) * np.maximum(p, 1 - p))
+    length = np.sqrt((phi * phi).sum(axis=-1))
+    return 1 / (np.maximum(length, 1e-9) * np.maximum(p, 1 - p))
 
 
 @dataclass(frozen=True, kw_only=True)
