@@ -109,7 +109,9 @@ class Pictures:
             below.yaxis.get_major_locator().set_params(integer=True)
             below.set_ylabel("action")
         else:
-            below.imshow(self._points(), aspect="auto", extent=self._extent(first), origin="lower")
+            points = self._points()
+            extent = (first - 0.5, first + RENDERED - 0.5, 0.5, len(points) + 0.5)
+            below.imshow(points, aspect="auto", extent=extent, origin="lower")
             below.set_ylabel("coordinate")
         if any(clicks is not None for clicks in self._clicks):
             marks = [np.flatnonzero(clicks) for clicks in self._clicks]
@@ -130,10 +132,6 @@ class Pictures:
         for i, action in enumerate(self._last):
             points[:, i] = np.ravel(action)
         return points
-
-    def _extent(self, first: int) -> tuple[float, float, float, float]:
-        coordinates = int(np.prod(self._actions.shape or (1,)))
-        return first - 0.5, first + RENDERED - 0.5, 0.5, coordinates + 0.5
 
 
 def _in_words(action: Any, clicks: Floats | None) -> str:

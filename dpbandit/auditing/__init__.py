@@ -1,7 +1,6 @@
 """Audit certificates empirically: what an adversary can prove about epsilon from runs."""
 
 from dpbandit.auditing.audit import AuditReport, audit, audit_views
-from dpbandit.auditing.bounds import exact_audit
 from dpbandit.auditing.small_problems import audit_all
 
 __all__ = [
@@ -9,5 +8,4 @@ __all__ = [
     "audit",
     "audit_all",
     "audit_views",
-    "exact_audit",
 ]

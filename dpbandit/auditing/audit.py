@@ -360,7 +360,7 @@ def audit(
     with Progress(2 * (len(candidates) * len(pilot) + runs), visible=progress) as bar:
         bar.working_on(f"{name}: choosing", rate=2)
         pair, ends = _best_pair(config, spec, candidates, view, pilot, seed, bar.advance)
-        sample = partial(_sample, config, spec, pair, view, ends)
+        sample = partial(columns_of, config, spec, pair, view=view, ends=ends)
         bar.working_on(f"{name}: playing", rate=2)
         how: dict[str, Any] = {"seed": seed, "jobs": jobs, "advance": bar.advance}
         if until_known:
@@ -419,23 +419,17 @@ def audit_views(
     *,
     runs: int,
     seed: int = 0,
-    failure: float = 0.05,
-    jobs: int = 1,
     chunk: int = _CHUNK_RUNS,
-    advance: Callable[[int], None] = lambda runs: None,
     scores: Mapping[str, Scorer] | None = None,
 ) -> Finding:
     """Audit anything that can be sampled on two neighbouring data sets, such as a mechanism.
 
     Args:
-        sample: function that plays runs, see `Sampler`; has to be picklable with `jobs` > 1.
+        sample: function that plays runs, see `Sampler`.
         claim: the claim to be tested.
         runs: number of runs on each data set, >= 400.
         seed: see `audit`.
-        failure: see `audit`.
-        jobs: number of processes.
         chunk: number of runs in one call of `sample`.
-        advance: called after each chunk with its number of runs.
         scores: known scores, such as those of `exact`, in place of learned ones. Then a quarter of
             the runs chooses the score and the threshold, and three quarters evaluate them.
     """
@@ -444,10 +438,7 @@ def audit_views(
         claim,
         runs=runs,
         seed=seed,
-        failure=failure,
-        jobs=jobs,
         chunk=chunk,
-        advance=advance,
         scores=scores,
     )
 
@@ -458,9 +449,9 @@ def _judge_runs(
     *,
     runs: int,
     seed: int,
-    failure: float,
+    failure: float = 0.05,
     jobs: int = 1,
-    advance: Callable[[int], None],
+    advance: Callable[[int], None] = lambda runs: None,
     chunk: int = _CHUNK_RUNS,
     scores: Mapping[str, Scorer] | None = None,
 ) -> Finding:
@@ -539,24 +530,13 @@ def _best_pair(
     found = []
     for pair in candidates:
         ends = public_ends(config, spec, pair, seed) if view == "released" else []
-        worlds = _sample(config, spec, pair, view, ends, pilot)
+        worlds = columns_of(config, spec, pair, pilot, view, ends)
         train, test = zip(*map(halves, worlds), strict=True)
         scores = learned_scores(*train).values()
         found.append((max(separation(score, *test) for score in scores), pair, ends))
         advance(len(pilot))
     _, pair, ends = max(found, key=lambda one: one[0])
     return pair, ends
-
-
-def _sample(
-    config: AgentConfig,
-    spec: Spec,
-    pair: Pair,
-    view: View,
-    ends: Ends,
-    seeds: Sequence[Seed],
-) -> tuple[Columns, Columns]:
-    return columns_of(config, spec, pair, seeds, view, ends)
 
 
 def _sample_worlds(sample: Sampler, seeds: Sequence[Seed]) -> tuple[Columns, Columns]:

@@ -1,39 +1,22 @@
-"""Bounds of epsilon, proven from scores of runs or from exact laws on finitely many releases.
+"""Bounds of epsilon, proven from scores of runs or from exact laws of releases.
 
 An adversary scores a run on data set A or its neighbour B, and calls it "B" if the score is high.
 FPR is the rate of runs on A that are called "B", TPR that of runs on B. Privacy bounds TPR by a
 function of FPR, the trade-off curve. Rates are known up to Clopper-Pearson bounds only; findings
 use an upper bound of FPR and a lower bound of TPR, and are wrong with probability <= `failure`.
-
-Exact audits compare two laws on finitely many releases with a claim; nothing is sampled::
-
-    law of a release on a data set   what is released
-    randomised_response              one of n answers
-    choice                           the index of the largest of scores + noise
-
-    exact_audit(p, q, claim)         epsilon, delta, the trade-off curve; is the claim refuted?
-
-The two laws belong to one pair of neighbours. An audit that does not refute a claim proves it only
-if no other pair of neighbours is easier to tell apart.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, inf
-from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.special import betaincinv, expit, log_ndtr, ndtr, ndtri, softmax
+from scipy.special import betaincinv, expit, log_ndtr, ndtri
 
 from dpbandit.base import (
     Floats,
-    InputError,
     Ints,
-    at_least,
     inside,
-    one_of,
     privacy_target,
-    whole,
 )
 from dpbandit.privacy import Ledger, curves
 
@@ -223,66 +206,6 @@ def epsilon_of_mu(mu_lower: float | None, delta: float) -> float | None:
     return None if mu_lower is None or delta == 0 else curves.epsilon_of(mu_lower, delta)
 
 
-ChoiceNoise: TypeAlias = Literal["gumbel", "laplace", "gaussian"]
-TestNoise: TypeAlias = Literal["laplace", "exponential"]
-
-_CURVE_TOLERANCE = 1e-12
-"""Distance above the claim's trade-off curve up to which an attack counts as a rounding error."""
-_NOISE_REACH = 40.0
-"""Multiple of the noise scale at which integrals end; the probability beyond is < 1e-17."""
-_MAX_SCORE_GAP = 800.0
-"""Largest distance of a score to the best score, in noise scales; beyond it, exp underflows."""
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)  # of Gauss-Legendre quadrature on [-1, 1]
-
-
-@dataclass(frozen=True)
-class ExactFinding:
-    """Privacy of a release whose laws on two neighbouring data sets are known, up to rounding."""
-
-    epsilon: float
-    """smallest epsilon that holds at the claim's delta; infinity if none does"""
-    delta: float
-    """smallest delta that holds at the claim's epsilon"""
-    curve: tuple[tuple[float, float], ...]
-    """corners (false, true positive rate) of the trade-off curve, from (0, 0) to (1, 1)"""
-    flagged: bool
-    """True if an attack, in either direction, lies above the claim's curve and refutes the claim"""
-
-
-def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
-    """Compare two exact output distributions with a claim.
-
-    By Neyman and Pearson (1933) the best attacks say "B" at the k releases of largest q / p; each k
-    gives a corner of the best TPR as a function of FPR. Attacks that exchange the roles of A and B
-    say "A" at all other releases. A claim bounds TPR by a concave function of FPR, so the claim
-    holds everywhere if it holds at the corners.
-
-    Args:
-        p: probability of every release on data set A, (n,).
-        q: probability of every release on the neighbouring data set B, (n,).
-        claim: the claim to be tested.
-
-    Raises `InputError` unless p and q are distributions on the same releases.
-
-    >>> fair = randomised_response(0, 2, epsilon=1.0), randomised_response(1, 2, epsilon=1.0)
-    >>> exact_audit(*fair, Claim(1.0, 0.0)).flagged, exact_audit(*fair, Claim(0.9, 0.0)).flagged
-    (False, True)
-    """
-    for name, law in (("p", p), ("q", q)):
-        if law.ndim != 1 or law.shape != p.shape or (law < 0).any() or abs(law.sum() - 1) > 1e-9:
-            raise InputError(f"Expected {name}={law} to be a law on {len(p)} releases.")
-    with np.errstate(divide="ignore"):
-        order = np.argsort(np.log(p) - np.log(np.where(q > 0, q, 1e-320)), kind="stable")
-    fpr, tpr = (np.minimum(np.append(0.0, law[order].cumsum()), 1.0) for law in (p, q))
-    above = [t > claim.highest(f) + _CURVE_TOLERANCE for f, t in ((fpr, tpr), (1 - tpr, 1 - fpr))]
-    return ExactFinding(
-        epsilon=exact_epsilon(p, q, claim.delta),
-        delta=exact_delta(p, q, claim.epsilon),
-        curve=tuple(zip(fpr.tolist(), tpr.tolist(), strict=True)),
-        flagged=bool(np.any(above)),
-    )
-
-
 def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
     """Return the smallest delta that holds at `epsilon` for laws p and q, in both directions.
 
@@ -307,96 +230,3 @@ def exact_epsilon(p: Floats, q: Floats, delta: float = 0.0) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if exact_delta(p, q, middle) > delta else (low, middle)
     return high
-
-
-# Laws of small releases
-
-
-def randomised_response(truth: int, n: int, *, epsilon: float) -> Floats:
-    """Return the law (n,) of an answer, true with probability e^epsilon / (e^epsilon + n - 1).
-
-    All other answers are equally likely (Warner, JASA 1965, for n = 2). This is epsilon-DP for
-    replacing the truth, since the ratio of any two probabilities is at most e^epsilon.
-
-    >>> randomised_response(0, 3, epsilon=np.log(2)).tolist()
-    [0.5, 0.25, 0.25]
-    """
-    whole("n", n, 2)
-    whole("truth", truth, 0, n - 1)
-    at_least("epsilon", epsilon, 0)
-    inside("epsilon", epsilon, 0, _MAX_EPSILON, ends=True)
-    return softmax(epsilon * (np.arange(n) == truth))
-
-
-def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Floats:
-    """Return the law (n,) of argmax(scores + noise), for scores (n,) and noise of scale `scale`.
-
-    Gumbel noise gives softmax(scores / scale), the exponential mechanism. With noise of density f
-    and distribution function F, candidate i wins with probability int f(x - u_i) prod_{j != i}
-    F(x - u_j) dx, where u = scores / scale, by Gauss-Legendre rules on pieces without kinks.
-    The scale is 2 x sensitivity / epsilon in `ExponentialMechanism` and `ReportNoisyMax`; without
-    noise (`scale` 0) the first of the largest scores wins.
-
-    >>> choice(np.array([1.0, 0.0]), 1.0).round(4).tolist()
-    [0.7311, 0.2689]
-    """
-    one_of("noise", noise, ("gumbel", *NOISES))
-    at_least("scale", scale, 0)
-    if scale == 0:
-        return (np.arange(len(scores)) == np.argmax(scores)).astype(float)
-    u = np.maximum((scores - scores.max()) / scale, -_MAX_SCORE_GAP)
-    if noise == "gumbel":
-        return softmax(u)
-    at = NOISES[noise]
-    x, weights = _nodes(u.min() - _NOISE_REACH, _NOISE_REACH, u)
-    others = at.cdf(x - u[:, None])  # (n, nodes)
-    won = [np.delete(others, i, axis=0).prod(axis=0) * at.pdf(x - u[i]) for i in range(len(u))]
-    return np.asarray(won) @ weights
-
-
-def _nodes(low: float, high: float, kinks: Floats, step: float = 0.5) -> tuple[Floats, Floats]:
-    """Return points and weights of Gauss-Legendre rules between low, the `kinks` and high."""
-    inner = kinks[(kinks > low) & (kinks < high)]
-    ends = np.unique(np.concatenate([np.arange(low, high, step), inner, [high]]))
-    half = np.diff(ends)[:, None] / 2
-    return (ends[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
-
-
-_Function: TypeAlias = Callable[[Floats], Floats]
-
-
-class _Noise(NamedTuple):
-    """A noise of scale 1: density, distribution function P(noise <= x) and tail P(noise > x)."""
-
-    pdf: _Function
-    cdf: _Function
-    above: _Function
-
-
-def _half(x: Floats) -> Floats:
-    return np.exp(-np.abs(x)) / 2
-
-
-def _laplace_cdf(x: Floats) -> Floats:
-    return np.where(x < 0, _half(x), 1 - _half(x))
-
-
-def _normal_cdf(x: Floats) -> Floats:
-    return np.asarray(ndtr(x))
-
-
-def _exponential_above(x: Floats) -> Floats:
-    return np.exp(-np.maximum(x, 0.0))
-
-
-NOISES = {  # noises of scale 1 by name
-    "laplace": _Noise(_half, _laplace_cdf, lambda x: _laplace_cdf(-x)),
-    "gaussian": _Noise(
-        lambda x: np.exp(-x * x / 2) / np.sqrt(2 * np.pi), _normal_cdf, lambda x: _normal_cdf(-x)
-    ),
-    "exponential": _Noise(
-        lambda x: np.where(x >= 0, _exponential_above(x), 0.0),
-        lambda x: 1 - _exponential_above(x),
-        _exponential_above,
-    ),
-}

@@ -37,13 +37,10 @@ class Peelings:
     """Score of private hard thresholding, from the episode with the differing user's round."""
 
     def __init__(self, mechanism: NoisyHardThresholding) -> None:
-        self._mechanism, mechanism.on_peeled = mechanism, self._record
         self._now: list[Peeled] = []
+        self._mechanism, mechanism.on_peeled = mechanism, self._now.append
         self._differing_datum: Any = None
         self._found: Floats | None = None
-
-    def _record(self, peeled: Peeled) -> None:
-        self._now.append(peeled)
 
     def observe(self, datum: Any, release: Any, *, differs: bool) -> None:
         if differs:
@@ -51,7 +48,7 @@ class Peelings:
         if release is not None:
             if self._differing_datum is not None and self._found is None:
                 self._found = np.sum([self._log_ratios(peeled) for peeled in self._now], axis=0)
-            self._now = []
+            self._now.clear()
 
     def ratios(self) -> Floats | None:
         return self._found

@@ -7,7 +7,6 @@ from math import inf
 from typing import Any
 
 from dpbandit.auditing.audit import AuditReport, audit
-from dpbandit.auditing.views import View
 from dpbandit.base import InputError, inside
 from dpbandit.domains.balls import Ball
 from dpbandit.losses.decisions import Linear
@@ -39,19 +38,12 @@ sparse vectors fire only after some 30 losses."""
 
 
 def audit_all(
-    configs: Mapping[str, AgentConfig],
-    *,
-    runs: int = 20_000,
-    view: View = "released",
-    seed: int = 0,
-    failure: float = 0.05,
-    jobs: int = 1,
-    until_known: bool = False,
-    progress: bool = True,
+    configs: Mapping[str, AgentConfig], *, failure: float = 0.05, **options: Any
 ) -> dict[str, AuditReport]:
     """Audit every private agent of `configs`, on the first of `SMALL_PROBLEMS` that it fits.
 
-    `failure` is for all reports together; each gets an equal share. Left out are agents that
+    `failure` is for all reports together; each gets an equal share. `options` are further arguments
+    of `audit`. Left out are agents that
     claim no privacy or never read data, so that nothing can be refuted; agents that fit none of the
     problems (streams on l_p balls, ridge regression); and agents whose guarantee is window-DP or
     does not cover contexts, which audits refuse.
@@ -59,17 +51,7 @@ def audit_all(
     inside("failure", failure, 0, 1, ends=False)
     found = {name: spec for name, config in configs.items() if (spec := _fitting_problem(config))}
     return {
-        name: audit(
-            configs[name],
-            spec,
-            runs=runs,
-            view=view,
-            seed=seed,
-            failure=failure / len(found),
-            jobs=jobs,
-            until_known=until_known,
-            progress=progress,
-        )
+        name: audit(configs[name], spec, failure=failure / len(found), **options)
         for name, spec in found.items()
     }
 

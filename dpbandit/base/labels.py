@@ -57,7 +57,8 @@ def by_index(name: str, value: Any, index: Any, of: str) -> Any:
         order = present.get_indexer(index)
         if (order >= 0).all():
             return value.iloc[order]
-    row = next((i for i, pair in enumerate(zip(present, index, strict=True)) if _differ(*pair)), 0)
+    pairs = enumerate(zip(present, index, strict=True))
+    row = next((i for i, (a, b) in pairs if a is not b and bool(a != b)), 0)
     here, there = (abbrev(labels[row : row + 1].tolist()[0]) for labels in (present, index))
     raise InputError(
         f"Expected {name} to have the index of {of}, got {here} beside {there} in row {row}: align "
@@ -78,7 +79,7 @@ def by_name(name: str, value: Any, names: Iterable[Any], of: str, *, axis: int =
     present = columns_of(value) if axis == 1 else None if index is None else list(index)
     if present is None or len(present) != len(wanted := list(names)):
         return value
-    for key in (_itself, str):
+    for key in (lambda label: label, str):
         found = {key(label): place for place, label in enumerate(present)}
         order = [found.get(key(label), -1) for label in wanted]
         if min(order, default=0) >= 0 and len({*order}) == len(present):
@@ -94,10 +95,6 @@ def by_name(name: str, value: Any, names: Iterable[Any], of: str, *, axis: int =
     )
 
 
-def _itself(label: Any) -> Any:
-    return label
-
-
 def _is_polars(value: Any, kind: str) -> bool:
     polars = sys.modules.get("polars")
     return polars is not None and isinstance(value, getattr(polars, kind))
@@ -107,7 +104,3 @@ def _is_count(index: Any) -> bool:
     """Return True for the index 0, 1, ..., which pandas gives to rows without labels."""
     counted = isinstance(index, sys.modules["pandas"].RangeIndex)
     return counted and (index.start, index.step) == (0, 1)
-
-
-def _differ(label: Any, other: Any) -> bool:
-    return label is not other and bool(label != other)

@@ -145,6 +145,12 @@ def fit(
         "ridge": ridge,
         "features": features_of(feature or ()),
     }
+    of_prices = {
+        "price_range": None if price_range is None else range_of("--price-range", price_range),
+        "unit_cost": unit_cost,
+        "unit": unit,
+        "prices": None if prices is None else words_of(prices),
+    }
     kind: Any = PricingFromLog if items is None else RecommendationFromLog
     arguments: dict[str, Any]
     if product:
@@ -155,10 +161,7 @@ def fit(
         arguments = {
             "products": dict(map(_product, product)),
             "bought": bought,
-            "price_range": None if price_range is None else range_of("--price-range", price_range),
-            "unit_cost": unit_cost,
-            "unit": unit,
-            "prices": None if prices is None else words_of(prices),
+            **of_prices,
             "at_most": at_most,
             **{name: value for name, value in shared.items() if name != "interactions"},
         }
@@ -171,10 +174,7 @@ def fit(
         arguments = {
             "price": price,
             "sold": sold,
-            "price_range": None if price_range is None else range_of("--price-range", price_range),
-            "unit_cost": unit_cost,
-            "unit": unit,
-            "prices": None if prices is None else words_of(prices),
+            **of_prices,
             "monotone": monotone,
             "person": person,
             **{k: v for k, v in (("people", people), ("visits", visits)) if v is not None},

@@ -137,6 +137,7 @@ class Simplex(Domain):
     """
 
     dim: int
+    diameter = sqrt(2)  # between any two corners
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 2, MOST_DIM)
@@ -148,11 +149,6 @@ class Simplex(Domain):
     @cached_property
     def basis(self) -> Floats | None:
         return sum_zero_basis(self.dim)
-
-    @property
-    def diameter(self) -> float:
-        # sqrt(2), between any two corners
-        return sqrt(2)
 
     @property
     def outer_radius(self) -> float:
@@ -443,6 +439,7 @@ class Spectrahedron(Domain):
 
     order: int
     dim: int = field(init=False, repr=False)
+    diameter = sqrt(2)  # between projectors on orthogonal lines
 
     def __post_init__(self) -> None:
         whole("order", self.order, 2, isqrt(MOST_DIM))
@@ -455,11 +452,6 @@ class Spectrahedron(Domain):
     @cached_property
     def basis(self) -> Floats | None:
         return null_basis(self.centre[None])
-
-    @property
-    def diameter(self) -> float:
-        # sqrt(2), between projectors on orthogonal lines
-        return sqrt(2)
 
     @property
     def outer_radius(self) -> float:

@@ -39,14 +39,11 @@ class Linear(Loss):
     domain: Domain
     smoothness = 0.0
     datum_bound = 1.0
+    lipschitz = 1.0
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
         return (self.domain.dim,)
-
-    @property
-    def lipschitz(self) -> float:
-        return 1.0
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -371,12 +368,10 @@ class Kink(Loss):
         # `(slope / |x - a| + H) (x - a)`, and slope e_1 at the kink
         away = x - z
         length = norms(away)
-        unit = np.where(length > 0, away / np.where(length > 0, length, 1.0), self._at_kink)
+        unit = np.where(
+            length > 0, away / np.where(length > 0, length, 1.0), np.eye(self.domain.dim)[0]
+        )
         return self.slope * unit + self.curvature * away
-
-    @property
-    def _at_kink(self) -> Floats:
-        return np.eye(self.domain.dim)[0]
 
     def comparator(self, replicas: int) -> Comparator:
         if self.spread == 0:

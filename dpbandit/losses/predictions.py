@@ -103,13 +103,10 @@ class Absolute(Prediction):
 
     domain: Domain
     bound: float = 1.0
+    lipschitz = 1.0
 
     def __post_init__(self) -> None:
         positive("bound", self.bound)
-
-    @property
-    def lipschitz(self) -> float:
-        return 1.0
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -133,10 +130,7 @@ class Hinge(Prediction):
     """
 
     domain: Domain
-
-    @property
-    def lipschitz(self) -> float:
-        return 1.0
+    lipschitz = 1.0
 
     @property
     def value_range(self) -> tuple[float, float]:

@@ -297,7 +297,7 @@ def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
         prefix=log.prefix,
         marginal=log.marginal,
         policy=list_law(policy, log),
-        q=_list_model(log, settings),
+        q=None if settings.q is None else settings.model_of(log, (*log.items.shape, log.n_items)),
     )
     return Case(
         estimators={name: partial(terms, rows) for name, terms in LISTS.items()},
@@ -315,12 +315,6 @@ def _stakes(name: str, rows: ListRows) -> Stakes:
     """Return `Stakes` of lists: means over positions of weight x click and weight x (1 - click)."""
     w = weights_of(name, rows)  # every w_k has mean 1
     return Stakes((w * rows.clicks).mean(axis=1), (w * (1 - rows.clicks)).mean(axis=1))
-
-
-def _list_model(log: LoggedLists, settings: Settings) -> Floats | None:
-    if settings.q is None:
-        return None
-    return settings.model_of(log, (*log.items.shape, log.n_items))
 
 
 _MIN_BANDWIDTH = 1e-9

@@ -128,16 +128,6 @@ def facts_of(
     return frozenset(found)
 
 
-def needs_of_statistic(statistic: Any) -> Facts | None:
-    """Return the facts that a statistic needs, None if its class declares none."""
-    return facts_of(statistic, "needs", SUMMING, also=BOUNDING)
-
-
-def needs_of_mechanism(mechanism: Any) -> Facts | None:
-    """Return the facts that a mechanism needs beside its statistic's, None if not declared."""
-    return facts_of(mechanism, "needs", RELEASING, also=BOUNDING, overrides=True)
-
-
 def handed_on(agent: Any, facts: Facts) -> Facts | None:
     """Return the facts among `facts` that a wrapping agent hands on, None if not declared."""
     handed_facts = facts_of(agent, "hands_on", HANDING)

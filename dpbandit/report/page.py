@@ -40,7 +40,15 @@ from dpbandit.results.plots import (
 )
 from dpbandit.results.problems import labels
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, as_text, label, restricted, run_key, slope
+from dpbandit.results.runs import (
+    AgentRun,
+    as_text,
+    label,
+    restricted,
+    run_key,
+    slope,
+    standard_error,
+)
 from dpbandit.results.store import AuditFile, Planned, audit_file, planned, read_audit
 from dpbandit.running.cost_of_privacy import cost_of_privacy
 from dpbandit.specs import CLIPPED
@@ -119,13 +127,6 @@ def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
     return [
         ProblemRuns(n, name, results.where(problem=name), looks) for n, name in enumerate(names, 1)
     ]
-
-
-def report_figures(problem: ProblemRuns, *, brief: bool) -> list[Picture]:
-    """Return a problem's figures; if `brief`, only one, of regret by epsilon or else by round."""
-    every = list(pictures(problem))
-    fronts = [picture for picture in every if picture.name.startswith("frontier")]
-    return [*fronts, *every][:1] if brief else every
 
 
 def pictures(problem: ProblemRuns) -> Iterator[Picture]:
@@ -305,7 +306,7 @@ def headline(problem: ProblemRuns) -> "pd.DataFrame":
             "agent": run.name,
             "horizon": run.setup.horizon,
             "regret": float(run.regret[-1].mean()),
-            "se": _standard_error(run.regret[-1]),
+            "se": standard_error(run.regret[-1]),
             "claimed_epsilon": run.certificate.claimed_epsilon,
             "certified_epsilon": run.certificate.epsilon,
             "delta": run.certificate.claimed_delta,
@@ -331,10 +332,6 @@ def write_table(table: "pd.DataFrame", folder: Path, name: str) -> list[Path]:
         write_atomically(folder / f"{name}.csv", lambda p: table.to_csv(p, index=False)),
         write_atomically(folder / f"{name}.tex", lambda p: p.write_text(latex, "utf-8")),
     ]
-
-
-def _standard_error(values: Floats) -> float:
-    return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
 
 
 _ENDINGS = (".svg", ".png", ".pdf")  # of figures' files; the page shows the first
@@ -381,7 +378,11 @@ def write_report(
     target = Path(out) if out is not None else folder / "report"
     plan, results = planned(folder), Results.load(folder)
     audits = _audits(folder, plan)
-    unfinished = _unfinished(plan, results, audits) if plan else ""
+    unfinished = ""  # number of runs and audits that a sweep lacks, in words
+    if plan:
+        there = sum(len(run.replicas) for run in results.runs)
+        missing = (plan.missing(len(results.runs), there), _missing(audits, plan))
+        unfinished = "; ".join(filter(None, missing))
     results = results if problem is None else results.where(problem=problem)
     names = sorted({run.name for run in results.runs})
     one_of("baseline", baseline, sorted({_DEFAULT_BASELINE, *names}))
@@ -410,8 +411,10 @@ def _write(
     every = problems(results, order)
     brief = len(every) > MOST_IN_FULL
     for problem in every:
-        figures = []
-        for picture in report_figures(problem, brief=brief):
+        figures, drawings = [], list(pictures(problem))
+        if brief:  # one figure, of regret by epsilon or else by round
+            drawings = sorted(drawings, key=lambda one: not one.name.startswith("frontier"))[:1]
+        for picture in drawings:
             saved = [picture.save(target, ending) for ending in _ENDINGS[: 1 if brief else None]]
             written += saved
             figures.append({"caption": picture.caption, "source": inlined(saved[0])})
@@ -464,13 +467,6 @@ def inlined(figure: Path) -> str:
     """Return a PNG or SVG file as a data URL, by which a page contains the image."""
     kind = {".svg": "svg+xml", ".png": "png"}[figure.suffix]
     return f"data:image/{kind};base64,{b64encode(figure.read_bytes()).decode()}"
-
-
-def _unfinished(plan: Planned, results: Results, audits: Sequence[Any]) -> str:
-    """Return how many runs and audits a sweep lacks, in words; empty if it is complete."""
-    there = sum(len(run.replicas) for run in results.runs)
-    missing_runs = (plan.missing(len(results.runs), there), _missing(audits, plan))
-    return "; ".join(filter(None, missing_runs))
 
 
 def _missing(audits: Sequence[Any], plan: Planned | None) -> str:

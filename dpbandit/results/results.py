@@ -70,11 +70,6 @@ def runs_as_text(runs: Sequence[AgentRun]) -> str:
     return "\n".join([_title(runs), *lines, *_left_out(runs)])
 
 
-def runs_as_html(runs: Sequence[AgentRun]) -> str:
-    """Describe runs as an HTML table."""
-    return html_table(_HEAD, _rows(runs), ". ".join([_title(runs), *_left_out(runs)]))
-
-
 def _title(runs: Sequence[AgentRun]) -> str:
     problems = {run.place[0] for run in runs}
     where = {(run.setup.horizon, run.setup.reward_unit) for run in runs}
@@ -176,7 +171,9 @@ class Results:
         return runs_as_text(self.runs)
 
     def _repr_html_(self) -> str:
-        return runs_as_html(self.runs)
+        return html_table(
+            _HEAD, _rows(self.runs), ". ".join([_title(self.runs), *_left_out(self.runs)])
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Results":

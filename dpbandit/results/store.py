@@ -87,8 +87,9 @@ def write_runs(path: Path, runs: Sequence[AgentRun]) -> Path:
     }
     table = pa.table(columns)
     facts = json.dumps([_facts(run) for run in runs], default=_plainly)
-    zips = _MAX_SMALL_BYTES <= len(facts.encode()) <= _MAX_UNZIPPED_BYTES
-    metadata = {"zipped": _zipped(facts)} if zips else {"runs": facts}
+    packed = facts.encode()
+    zips = _MAX_SMALL_BYTES <= len(packed) <= _MAX_UNZIPPED_BYTES
+    metadata = {"zipped": b64encode(compress(packed)).decode()} if zips else {"runs": facts}
     document = {"format": _FORMAT, **metadata, "hash": _hash(table, facts)}
     table = table.replace_schema_metadata({_KEY: json.dumps(document)})
     return write_atomically(path, lambda partial: parquet.write_table(table, partial))
@@ -259,10 +260,6 @@ def _columns_match(table: "pa.Table", runs: Sequence[AgentRun]) -> bool:
         if not alike or at_start != [values_of_run[name] for values_of_run in expected]:
             return False
     return True
-
-
-def _zipped(text: str) -> str:
-    return b64encode(compress(text.encode())).decode()
 
 
 def _unzipped(text: str) -> str:

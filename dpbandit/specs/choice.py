@@ -271,6 +271,8 @@ class ChoiceSpec(BanditSpec):
     """
 
     kind: ClassVar[str] = "assortments of products"
+    feedback_name: ClassVar[str | None] = "choice"
+    operator_sees_round: ClassVar[bool] = True
     nouns: ClassVar[tuple[str, str]] = ("customers", "set")
     n_products: int
     """number N of products"""
@@ -287,10 +289,6 @@ class ChoiceSpec(BanditSpec):
         flag("shared", self.shared)
         object.__setattr__(self, "reward_high", self.largest_margin)
         super().__post_init__()
-
-    @property
-    def feedback_name(self) -> str:
-        return "choice"
 
     @property
     def largest_margin(self) -> float:
@@ -325,10 +323,6 @@ class ChoiceSpec(BanditSpec):
         fixed = np.where(many, 0.0, entries)
         return np.where(fixed.any(axis=1, keepdims=True), fixed, self.default_action)
 
-    @property
-    def operator_sees_round(self) -> bool:
-        return True
-
     def answer_to(self, potential: Any, action: Any) -> Any:
         offered = (np.asarray(action) > 0) * np.arange(1, self.n_products + 1)
         return potential[np.arange(len(action)), offered.sum(axis=1) % potential.shape[1]]
@@ -340,6 +334,7 @@ class AssortmentSpec(ChoiceSpec):
 
     margins: tuple[float, ...]
     """margin of a sale of each product, > 0"""
+    measured_as = "sets"
 
     def __post_init__(self) -> None:
         whole("n_products", self.n_products, 1, MOST_PRODUCTS)
@@ -351,10 +346,6 @@ class AssortmentSpec(ChoiceSpec):
         if not (min(self.margins) > 0 and max(self.margins) < np.inf):
             raise InputError(f"Expected finite margins={abbrev(self.margins)} > 0.")
         super().__post_init__()
-
-    @property
-    def measured_as(self) -> str:
-        return "sets"
 
     @property
     def largest_margin(self) -> float:

@@ -133,10 +133,7 @@ class StreamSpec(ConvexSpec):
     feedback: Feedback = "datum"
     in_hindsight: ClassVar[bool] = False
     kind: ClassVar[str] = "a stream of data"
-
-    @property
-    def measured_as(self) -> str:
-        return "streams"
+    measured_as = "streams"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,14 +155,11 @@ class ExpertsSpec(Numbered, Spec):
     """actions that privacy covers, which are all, as an expert is chosen before losses are seen"""
     kind: ClassVar[str] = "advice of experts"
     nouns: ClassVar[tuple[str, str]] = ("rounds", "expert")
+    measured_as = "experts"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole("n_actions", self.n_actions, 1, MOST_ACTIONS)
-
-    @property
-    def measured_as(self) -> str:
-        return "experts"
 
     @property
     def context_shape(self) -> tuple[int, ...]:

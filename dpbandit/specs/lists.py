@@ -156,6 +156,9 @@ class ListSpec(BanditSpec):
     """
 
     kind: ClassVar[str] = "ordered lists of items"
+    feedback_name: ClassVar[str | None] = "clicks"
+    measured_as = "lists"
+    answers = (0.0, 1.0)
     nouns: ClassVar[tuple[str, str]] = ("users", "list")
     may_be_masked: ClassVar[bool] = True
     visited_as: ClassVar[str] = "lists for people"
@@ -179,10 +182,6 @@ class ListSpec(BanditSpec):
         object.__setattr__(self, "dim", self.catalogue.taste)
         object.__setattr__(self, "reward_high", self.clicks.most)
         super().__post_init__()
-
-    @property
-    def measured_as(self) -> str:
-        return "lists"
 
     @property
     def n_items(self) -> int:
@@ -215,14 +214,6 @@ class ListSpec(BanditSpec):
     @property
     def datum_shape(self) -> tuple[int, ...]:
         return (self.length,)
-
-    @property
-    def feedback_name(self) -> str:
-        return "clicks"
-
-    @property
-    def answers(self) -> tuple[float, ...]:
-        return (0.0, 1.0)
 
     @property
     def default_action(self) -> list[int]:

@@ -13,14 +13,15 @@ from dpbandit.base import InputError, Source, Streams, outermost
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.premises import (
+    BOUNDING,
     NO_FACTS,
+    RELEASING,
     SUMMING,
     Fact,
     Facts,
+    facts_of,
     handed_on,
     is_blind,
-    needs_of_mechanism,
-    needs_of_statistic,
     stored_outside,
     takes_own_coins,
 )
@@ -122,11 +123,13 @@ class Premises:
                 memory |= {Fact.CONTEXT, Fact.PRESENCE}
             self._refuse(memory, held, f"the memory of {name}")
             return
-        what = repr(held.thing.spend.note)
-        needs = self._declared(needs_of_mechanism(held.thing), held.thing)
+        what, mechanism = repr(held.thing.spend.note), held.thing
+        stated = facts_of(mechanism, "needs", RELEASING, also=BOUNDING, overrides=True)
+        needs = self._declared(stated, mechanism)
         closed = (Mechanism, Source, Streams)
-        for statistic in outermost(held.thing, _is_statistic, closed):
-            needs |= self._declared(needs_of_statistic(statistic), statistic)
+        for statistic in outermost(mechanism, _is_statistic, closed):
+            stated = facts_of(statistic, "needs", SUMMING, also=BOUNDING)
+            needs |= self._declared(stated, statistic)
         self._refuse(needs, held, what)
 
     def _declared(self, needs: Facts | None, thing: Any) -> Facts:

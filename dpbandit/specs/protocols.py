@@ -81,11 +81,6 @@ def uniform_arms(streams: Streams, n_actions: int) -> Callable[..., Ints]:
     return partial(_arms, streams.uniforms("exploration"), n_actions)  # which copies and pickles
 
 
-def uniform_prices(streams: Streams, low: float, high: float) -> Callable[[], Floats]:
-    """Return a function that draws uniform prices (R,) in [low, high) at each call."""
-    return partial(_prices, streams.uniforms("exploration"), low, high)
-
-
 def _arms(
     uniforms: Draws, n_actions: int, lead: tuple[int, ...] = (1,), *, mask: Bools | None = None
 ) -> Ints:
@@ -207,6 +202,11 @@ class Spec:
     """actions that privacy covers; a user's own action may depend on her context"""
     in_hindsight: ClassVar[bool] = False
     """True if regret is measured against the best fixed action, not round by round"""
+    feedback_name: ClassVar[str | None] = None
+    """key in Gymnasium's `info` of feedback other than a reward; None if there is none"""
+    operator_sees_round: ClassVar[bool] = False
+    """True if the operator must see action and answer, as a seller does; local trust is then
+    impossible, as no device can choose and hide its user's answer"""
 
     def __post_init__(self) -> None:
         for name, low in (("horizon", 1), ("delay", 0)):
@@ -263,11 +263,6 @@ class Spec:
         return None
 
     @property
-    def feedback_name(self) -> str | None:
-        """Key in Gymnasium's `info` of feedback other than a reward; None if there is none."""
-        return None
-
-    @property
     def full_information(self) -> bool:
         """True if a user's complete datum is observed; it is then the next round's context."""
         return self.datum_shape is not None and self.feedback_name is None
@@ -280,12 +275,6 @@ class Spec:
     def carries(self) -> bool:
         # True if a user's round changes the world that later users meet: then privacy of actions
         # protects nobody
-        return False
-
-    @property
-    def operator_sees_round(self) -> bool:
-        """True if the operator must see action and answer, as a seller does; local trust is then
-        impossible, as no device can choose and hide its user's answer."""
         return False
 
     @property
@@ -520,10 +509,8 @@ class PriceListSpec(ContextualSpec):
     """cost of a unit in dollars, below every price"""
     followed: bool = False
     """True if customers' purchases depend on the prices of earlier customers"""
-
-    @property
-    def measured_as(self) -> str:
-        return "prices"
+    measured_as = "prices"
+    operator_sees_round: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -539,10 +526,6 @@ class PriceListSpec(ContextualSpec):
     @property
     def carries(self) -> bool:
         return self.followed
-
-    @property
-    def operator_sees_round(self) -> bool:
-        return True
 
     @property
     def margins(self) -> Floats:
@@ -620,6 +603,7 @@ class PriceSpec(BanditSpec):
     """Public facts of a problem whose action is a price in [low, high]; contexts are (R, d)."""
 
     nouns: ClassVar[tuple[str, str]] = ("customers", "price")
+    operator_sees_round: ClassVar[bool] = True
     low: float
     high: float
 
@@ -629,10 +613,6 @@ class PriceSpec(BanditSpec):
             raise InputError(f"Expected finite low={self.low} < high={self.high}.")
 
     @property
-    def operator_sees_round(self) -> bool:
-        return True
-
-    @property
     def default_action(self) -> float:
         return self.low
 
@@ -640,7 +620,7 @@ class PriceSpec(BanditSpec):
         return prices_in_range(action, replicas, self.low, self.high)
 
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
-        return uniform_prices(streams, self.low, self.high)
+        return partial(_prices, streams.uniforms("exploration"), self.low, self.high)
 
     def action_space(self) -> gym.Space[Any]:
         return gym.spaces.Box(self.low, self.high, (), np.float64)

@@ -358,8 +358,10 @@ class PricingFromLog(TidalChoices):
         self._margins = grid - cost
         self._customers: Any = None
         fit = self._fit(*prices)
-        if self.person is not None:
-            self._return(fit)
+        if self.person is not None:  # the code of people is an optional folder
+            self._customers = from_shelf("envs.contextual", "Customers", "person=")(self, fit)
+            self.diagnostics, self._known = fit.diagnostics, fit.context
+            self.spec: Any = self._customers.spec
             return
         self.diagnostics, self._known, self._chances = fit.diagnostics, fit.context, fit.chances
         self.spec = PriceListSpec(
@@ -418,12 +420,6 @@ class PricingFromLog(TidalChoices):
                     f"Expected person={abbrev(self.person)} to be a column of its own, not the "
                     "price, the sale or a feature."
                 )
-
-    def _return(self, people: Any) -> None:
-        """Set spec and customers of a problem with `person`; their code is an optional folder."""
-        self._customers = from_shelf("envs.contextual", "Customers", "person=")(self, people)
-        self.diagnostics, self._known = people.diagnostics, people.context
-        self.spec: Any = self._customers.spec
 
     def _start(self, streams: Streams) -> None:
         if self._customers is None:

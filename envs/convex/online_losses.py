@@ -5,6 +5,7 @@ A `Scenario` makes adversaries, given by how their direction changes and by thei
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -103,8 +104,10 @@ class Scenario:
         if self.kind in ("adaptive", "strongly-adaptive"):
             return Adaptive(domain, e, users, strongly=strongly)
         if gap == 1 and isinstance(users, Mixture) and self.kind in ("iid", "fixed"):
-            return repeated(users(e[None])[0])
-        course: Course = constantly(e)
+            datum = users(e[None])[0]
+            datum.flags.writeable = False  # agents get it without a copy
+            return partial(repeated, datum)
+        course: Course = partial(constantly, e)
         if self.kind == "switching":
             course = Switching(domain, e, streams, horizon, self.switches)
         elif self.kind == "drift":
@@ -475,7 +478,7 @@ class ConvexPricing(ConvexProblem):
     def _start(self, streams: Streams) -> Adversary:
         R, N = len(streams), self.goods
         customers = _Customers(streams, self._demand, self.spread, self.common)
-        return Oblivious(constantly(np.zeros((R, N))), customers, R * (N + 1))
+        return Oblivious(partial(constantly, np.zeros((R, N))), customers, R * (N + 1))
 
 
 class _Customers:

@@ -183,13 +183,8 @@ class Oblivious:
         return self._block[self._next - 1]
 
 
-def repeated(datum: Floats) -> Adversary:
-    """Return an adversary with the same datum in every round."""
-    datum.flags.writeable = False  # agents get it without a copy
-    return partial(_repeated, datum)
-
-
-def _repeated(datum: Floats, action: Floats) -> Floats:
+def repeated(datum: Floats, action: Floats) -> Floats:
+    """Return `datum`, whatever the action, as the adversary `partial(repeated, datum)` does."""
     return datum
 
 
@@ -243,12 +238,8 @@ class OffsetGuesser:
         return datum[:, None].copy()
 
 
-def constantly(direction: Floats) -> Course:
-    """Return a course with the same `direction`, (R, dim), in every round."""
-    return partial(_constantly, direction)
-
-
-def _constantly(direction: Floats, first: int, count: int) -> Floats:
+def constantly(direction: Floats, first: int, count: int) -> Floats:
+    """Return `direction`, (R, dim), in every round, as the course `partial(constantly, e)` does."""
     return np.broadcast_to(direction, (count, *direction.shape))
 
 
@@ -313,7 +304,7 @@ class Corners:
             )
         upto, uniforms = np.cumsum(self.chances)[:-1], streams.uniforms("corners")
         users = partial(_corners, upto, N, uniforms)
-        return Oblivious(constantly(np.zeros((R, N))), users, R * N)
+        return Oblivious(partial(constantly, np.zeros((R, N))), users, R * N)
 
 
 def _corners(upto: Floats, dim: int, uniforms: Draws, directions: Floats) -> Floats:

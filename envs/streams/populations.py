@@ -202,10 +202,7 @@ class LogisticAnswers(Scored):
     """Answers y = 1 with the score as log-odds, else -1."""
 
     loss: LogisticRegression
-
-    @property
-    def bound(self) -> float:
-        return 1.0
+    bound = 1.0
 
     def risk(self, u: Floats, m: Floats) -> Floats:
         return np.logaddexp(0.0, u) - self._chance(m) * u

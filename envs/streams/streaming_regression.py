@@ -68,7 +68,7 @@ class StreamProblem(ConvexProblem):
     def _start(self, streams: Streams) -> Oblivious:
         self._population, users = self._law(streams)
         self._fresh = users(streams.child("test"))
-        self._nowhere = constantly(np.zeros_like(self._population.minimiser))
+        self._nowhere = partial(constantly, np.zeros_like(self._population.minimiser))
         values = len(streams) * (self.spec.loss.domain.dim + 1)
         return Oblivious(self._nowhere, users(streams.child("users")), values)
 

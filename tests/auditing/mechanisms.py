@@ -7,10 +7,11 @@ worlds apart best: those of the honest mechanism, and of the fault one may suspe
 import numpy as np
 
 from dpbandit.auditing.audit import audit_views
-from dpbandit.auditing.bounds import Claim, choice
+from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.exact import (
     LaplaceRatio,
     audit_rehearsed,
+    choice,
     first_above,
     gumbel_ratio,
     matched_filter,

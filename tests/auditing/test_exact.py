@@ -10,23 +10,19 @@ from scipy.stats import expon, laplace as laplace_law, multivariate_normal
 
 from dpbandit.agents import FLIPHAT, BinaryTreeExperts, ShrinkingDartboard, SparseVectorExperts
 from dpbandit.auditing.audit import users_of
-from dpbandit.auditing.bounds import (
-    Claim,
-    choice,
-    exact_audit,
-    exact_delta,
-    exact_epsilon,
-    randomised_response,
-)
+from dpbandit.auditing.bounds import Claim, exact_delta, exact_epsilon
 from dpbandit.auditing.exact import (
     Bits,
     Draws,
     LaplaceRatio,
     Segments,
+    choice,
+    exact_audit,
     first_above,
     gumbel_ratio,
     matched_filter,
     outcomes,
+    randomised_response,
 )
 from dpbandit.auditing.peelings import log_chosen
 from dpbandit.auditing.users import twin

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpbandit.auditing.bounds import Claim, epsilon_of_mu, randomised_response
+from dpbandit.auditing.bounds import Claim, epsilon_of_mu
+from dpbandit.auditing.exact import randomised_response
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy.choices import ExponentialMechanism, ReportNoisyMax
 from dpbandit.privacy.curves import delta_of
