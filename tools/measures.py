@@ -145,7 +145,7 @@ def measures() -> list[Measure]:
         Measure("median lines of a file", median(sizes), 225, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 500, 480),
         Measure("lines of the longest file", max(sizes), 740, 700),
-        Measure("import statements", imports, 3_515, 2_300),
+        Measure("import statements", imports, 3_516, 2_300),
         Measure("questions which kind a spec is", spec_checks, 5, 5),
         Measure("lines of tests", tests, 42_729, 37_800),
         Measure("megabytes of PNG", pictures, 6, 3),

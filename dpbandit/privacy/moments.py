@@ -311,7 +311,7 @@ class SecondMoments(LinearRounds):
     _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
     _full: Ints = field(init=False, repr=False, compare=False)
     _diagonal: Ints = field(init=False, repr=False, compare=False)
-    _slots: tuple[Ints, Ints, Ints, Ints] = field(init=False, repr=False, compare=False)
+    _slots: tuple[Ints, Ints, Ints] = field(init=False, repr=False, compare=False)
     units: Floats = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -327,8 +327,8 @@ class SecondMoments(LinearRounds):
         object.__setattr__(self, "_full", full)
         object.__setattr__(self, "_diagonal", np.diagonal(full).copy())
         arms, (i, j) = rows(self.block_dim).reshape(-1, self.dim), np.triu_indices(self.dim)
-        slots = i, j, full[arms[:, i], arms[:, j]], len(upper[0]) + arms  # of G_ij and m_i, by arm
-        object.__setattr__(self, "_slots", slots)
+        slots = np.hstack([full[arms[:, i], arms[:, j]], len(upper[0]) + arms])  # of G_ij, m_i
+        object.__setattr__(self, "_slots", (i, j, slots))
         gram = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) * self.context_bound**2
         moment = np.full(self.block_dim, self.moment_bound / self.moment_weight)
         object.__setattr__(self, "units", np.concatenate([gram, moment]))
@@ -395,10 +395,10 @@ class SecondMoments(LinearRounds):
 
     def _single_round(self, x: Floats, moment: Floats, action: Ints) -> Floats:
         """Return the vectors of one round, non-zero in the slot of the arm played only."""
-        r, (i, j, products, moments) = rows(len(x))[:, None], self._slots
+        i, j, slots = self._slots
         vectors = np.zeros((len(x), *self.shape))
-        vectors[r, 0, products[action]] = x[:, i] * x[:, j]
-        vectors[r, 0, moments[action]] = moment
+        entries = np.concatenate([x[:, i] * x[:, j], moment], axis=1)
+        vectors[rows(len(x))[:, None], 0, slots[action]] = entries
         return vectors
 
     def pack(self, gram: Floats, moment: Floats) -> Floats:
@@ -416,7 +416,8 @@ class SecondMoments(LinearRounds):
         if self.precise_trace:
             entries, vectors = vectors.take(self._diagonal, axis=-1), vectors.copy()
             vectors[..., self._diagonal] = self.trace.shrunk(entries)
-        return vectors.take(self._full, axis=-1), vectors[..., half:]
+        # mode: all indices are valid, and unchecked the gather takes half the time
+        return vectors.take(self._full, axis=-1, mode="clip"), vectors[..., half:]
 
 
 def _block_diagonal(blocks: Floats) -> Floats:

@@ -127,9 +127,12 @@ class PrefixSum(Mechanism):
             )
         self._exact += total
         noise = self._noise()
-        if noise.shape:  # else there is none: the same noise in two rows would cancel
-            shaped("sum", self._exact, noise.shape)
-        return self._exact + noise * self._statistic.units
+        if not noise.shape:  # there is none: the same noise in two rows would cancel
+            return self._exact + noise
+        shaped("sum", self._exact, noise.shape)
+        release: Floats = noise * self._statistic.units
+        release += self._exact
+        return release
 
     def _collect(self, place: int, data: tuple[AnyArray, ...]) -> None:
         if not self._pending:
