@@ -3,7 +3,7 @@
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit, ndtri, softmax
+from scipy.special import expit, ndtri
 
 from dpbandit.agent import Agent, Count, started
 from dpbandit.agents.people.personal import Growth, expected_counts
@@ -25,6 +25,8 @@ from dpbandit.specs.people import NOBODY, ReturningSpec
 from dpbandit.specs.rivals import TastesSpec
 
 _MAX_PARTICLES = 1 << 14  # largest number of points of a posterior
+_MAX_LOG_ODDS = 700.0  # of a sale that can be multiplied; exp(-700) is above 0
+_SAME_STEP = 1e-12  # largest difference of equal steps from price to price, relative to prices
 _MIN_STRETCH, _MAX_STRETCH = 0.1, 4.0
 """Smallest and largest factor by which one step may scale the covariance of the population."""
 
@@ -157,9 +159,32 @@ class PersonalPricing(Agent[ReturningSpec]):
         if self.memory:
             likely = self.remembered(self.spec.person(context))[:, :-2]
         ahead, slope = self.visit.leads(self.held, self.visit.seen(x))
-        w = softmax(likely, axis=1)  # price by price takes less time than `visit.sales`
-        sales = [np.vecdot(w, expit(ahead + slope * price)) for price in self.visit.prices]
-        return np.asarray((self.visit.margins * np.stack(sales, axis=1)).argmax(axis=1))
+        sales = self.sales(relative_weights(likely), ahead, slope)
+        return np.asarray((self.visit.margins * sales).argmax(axis=1))
+
+    def sales(self, weights: Floats, ahead: Floats, slope: Floats) -> Floats:
+        """Return sums (R, K) over M points of weights (R, M) x P(sale at each of K prices).
+
+        `ahead` and `slope` (R, M) are those of the method `leads` of the spec of a visit. Odds at a
+        price are those at the price below times a ratio, which is computed once for equal steps.
+        """
+        prices = np.array(self.visit.prices)
+        order = np.argsort(prices)
+        rises = np.diff(prices[order], prepend=prices[order[0]])
+        lowest = ahead + slope * prices[order[0]]
+        terms, sums, step = np.empty_like(weights), np.empty((len(prices), len(weights))), 0.0
+        with np.errstate(over="ignore"):  # infinite odds against a sale are a probability of 0
+            against = np.exp(-np.minimum(lowest, _MAX_LOG_ODDS))
+            for k, rise in zip(order.tolist(), rises.tolist(), strict=True):
+                if abs(rise - step) > _SAME_STEP * prices[k]:
+                    step, ratio = rise, np.exp(-rise * slope)
+                if rise:
+                    against *= ratio
+                np.reciprocal(np.add(against, 1.0, out=terms), out=terms)
+                sums[k] = np.vecdot(weights, terms)
+        for r in np.flatnonzero((lowest > _MAX_LOG_ODDS).any(axis=1)):  # odds that round to 0
+            sums[:, r] = expit(prices[:, None] * slope[r] + ahead[r]) @ weights[r]
+        return sums.T
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         person = self.spec.person(context)
@@ -176,7 +201,8 @@ class PersonalPricing(Agent[ReturningSpec]):
         if self.population != "learned":
             return
         self.history.add(np.where(new, person, NOBODY), visit, times)
-        score = (softmax(after[:, :-2], axis=1)[:, None] @ self.scores)[:, 0]
+        weights = relative_weights(after[:, :-2])
+        score = (weights[:, None] @ self.scores)[:, 0] / weights.sum(axis=1, keepdims=True)
         release = self.sums(person, score)
         if release is not None:
             self.learn(release)
@@ -201,7 +227,10 @@ class PersonalPricing(Agent[ReturningSpec]):
         price = np.array(self.visit.prices)[np.maximum(np.abs(did), 1).astype(np.int64) - 1]
         ahead, slope = self.visit.leads(held[:, None], self.visit.seen(visits[..., :-1]))
         z = np.sign(did) * (ahead + slope * price)
-        return np.where(did == 0, 0.0, np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z))))
+        tail = np.abs(z)
+        np.exp(np.negative(tail, out=tail), out=tail)
+        tail += 1.0  # np.log1p takes twice the time, for digits that the difference loses
+        return np.where(did == 0, 0.0, np.minimum(z, 0.0) - np.log(tail, out=tail))
 
     def learn(self, release: Floats) -> None:
         """Take one step of expectation maximisation with the released sum of scores of a batch."""
@@ -220,3 +249,9 @@ class PersonalPricing(Agent[ReturningSpec]):
         self.mean = self.mean + np.matvec(self.root, a)
         self.root = self.root @ stretch
         self.spread()
+
+
+def relative_weights(likely: Floats) -> Floats:
+    """Return weights (R, M), the largest of each row 1, from their logarithms."""
+    apart = likely - likely.max(axis=1, keepdims=True)
+    return np.exp(apart, out=apart)

@@ -336,7 +336,9 @@ class PersonalMemory:
         entry at `place` (R,) of their first axis; skip negative indices and values not finite."""
         finite = np.isfinite(value).all(axis=tuple(range(1, value.ndim)))
         here = np.flatnonzero((person >= 0) & finite)
-        self._sums[here, person[here], *(at[here] for at in place)] += value[here]
+        if len(here) < len(person):
+            person, value, place = person[here], value[here], tuple(at[here] for at in place)
+        self._sums[here, person, *place] += value
 
     def everybody(self) -> Floats:
         """Return a copy of all sums, `(R, N, *shape)` for N persons, for checks, not for agents."""

@@ -167,5 +167,6 @@ class RivalsSpec(TastesSpec):
         # price, both `(..., M)`, from parameters `(..., M, D)` and offers `(..., J, D)`
         theirs = offers @ parameters.swapaxes(-1, -2)  # (..., J, M): sums over few run along many
         most = theirs.max(axis=-2)
-        rivals = most + np.log(np.exp(theirs - most[..., None, :]).sum(axis=-2))
+        theirs -= most[..., None, :]
+        rivals = most + np.log(np.exp(theirs, out=theirs).sum(axis=-2))
         return parameters[..., :-1] @ np.array(self.offer) - rivals, parameters[..., -1]
