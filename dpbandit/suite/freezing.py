@@ -40,7 +40,8 @@ from dpbandit.suite.outcomes import Outcome, joined
 from dpbandit.suite.replaying import replays
 from dpbandit.suite.sources import program_of
 
-K, T = TypeVar("K"), TypeVar("T")  # key and value of a job's result
+K = TypeVar("K")  # key of a job's result
+T = TypeVar("T")  # value of a job's result
 SCREEN_REPLICAS = 4
 """Number of replicas that every agent plays in the first stage."""
 CLOSE_REPLICAS, CLOSE_CANDIDATES = 128, 3
