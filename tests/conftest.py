@@ -126,9 +126,22 @@ def pytest_configure(config):
         config.option.markexpr = config.option.markexpr.replace(" and not rota", "")
 
 
+SHELVES = ("choice", "clients", "fuzz", "limits", "lists", "offline", "people", "report", "suite")
+"""Folders whose files come in turns: a commit runs the tests of one in three (`tests/each.py`)."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Run `tests/suite` first: near the end workers take tests from each other, and modules are set
-    up a second and a third time; theirs take longest."""
+    up a second and a third time; theirs take longest. Of shelves mark what is for other commits."""
+    from tests.each import marks
+
+    files = [file for name in SHELVES for file in sorted(HERE.rglob(f"{name}/test_*.py"))]
+    places = {file: place for place, file in enumerate(files) if file.name != "test_answers.py"}
+    for item in items:
+        if item.path in places and not item.get_closest_marker("slow"):
+            for mark in marks(places[item.path], 3, slow=False):
+                item.add_marker(mark)
     items.sort(key=lambda item: item.path.parent != HERE / "suite")
 
 

@@ -15,7 +15,7 @@ from dpbandit import ENVIRONMENTS, Results, audit, cli, compare
 from dpbandit.agents import AGENTS, DPUCB, LinUCB
 from dpbandit.commands.options import audit_table, print_results, say, screen
 from dpbandit.envs import GLMBandit
-from tests.each import asserting, each
+from tests.each import asserting, each, in_turn
 from tests.envs.contextual.logs import shop
 from tests.studies.conftest import SWEEP
 
@@ -116,6 +116,7 @@ def unread():
     return open(writer, "w")
 
 
+@in_turn(1)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_output_that_breaks_loses_no_file(desk, run):
     """A full disk below standard output, or a reader that had enough, and an interruption at the

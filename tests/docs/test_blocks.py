@@ -228,12 +228,14 @@ def run_page(text, folder, left_out=()):
 
 def lively():
     """The pages that have something to run; where that is Python alone, without a check of ours, it
-    must not raise. Those of algorithms, which are alike, come in turns."""
+    must not raise. All but README.md come in turns."""
     algorithms = [name for name in pages() if name.startswith("docs/algorithms/")]
-    due = {param.values[0]: list(param.marks) for param in by_rota(algorithms, 4)}
+    others = [name for name in pages() if name not in (*algorithms, *SLOW, "README.md")]
+    turns = [*by_rota(algorithms, 4), *by_rota(SLOW, 2), *by_rota(others, 3, slow=False)]
+    due = {param.values[0]: list(param.marks) for param in turns}
     for name in [*pages(), *readmes()]:
         languages = {block.language for block in runnable((ROOT / name).read_text())}
-        marks = due.get(name, [pytest.mark.slow] if name in SLOW else [])
+        marks = due.get(name, [])
         checks = re.search(r"\bcheck_(agent|problem)\(", (ROOT / name).read_text())
         if languages <= {"python", "toml"} and not checks:
             marks.append(pytest.mark.smoke)

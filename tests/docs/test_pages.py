@@ -26,6 +26,7 @@ from dpbandit.experiments.labs import labs
 from dpbandit.testing import check_agent
 from dpbandit.version import VERSION
 from tests.docs.markdown import ROOT, anchors, blocks, links, pages, readmes, text_of
+from tests.each import in_turn
 from tests.harness import DISJOINT
 
 PAGES = [*pages(), "CHANGELOG.md", *readmes()]
@@ -111,7 +112,7 @@ def test_the_figure_is_of_the_command():
     assert {at for _, at in found.values()} == {given["horizon"]}
 
 
-@pytest.mark.slow
+@in_turn(1, slow=True)
 def test_the_command_draws_the_figure(run, tmp_path, monkeypatch):
     """Within a standard error, as another processor may change an action; the store of the headline
     has more replicas of FADE: within 4. Catches a figure or a store older than an agent."""

@@ -36,7 +36,7 @@ from dpbandit.privacy.batches import CountedSums
 from dpbandit.specs import ContextualSpec, ConvexSpec
 from dpbandit.testing.checks import check_joint_dp
 from tests.broken.arms import EndsByAnExactSum, HalfTheLaplace, Unclipped
-from tests.each import by_rota, each, refused
+from tests.each import by_rota, each, in_turn, refused
 
 SPEC = ContextualSpec(n_actions=2, dim=1, horizon=24)
 ONE = np.ones((1, 1))
@@ -229,6 +229,7 @@ def test_regret_of_an_independent_program(name):
     assert abs(found["mean"]["Uniform"] - mean) > 40 * combined
 
 
+@in_turn(2)
 def test_all_learn_where_they_play():
     """Where contexts are ignored; where the experts instance is played by its vertices; where
     answers come 30 rounds late; where .9 and .1 change places after a quarter of the rounds.

@@ -52,7 +52,8 @@ def check_noiseless(make, most=200):
     """Oracle: without noise releases are the cumsum, and nothing is released after the m leaves."""
     users = np.random.default_rng(0).integers(-9, 9, (most + 1, 3, 2)).astype(float)
     sums = users.cumsum(axis=0)
-    for m in {min(m, most) for m in (*range(1, 34), 63, 64, 65, 127, 128, 129, most)}:
+    edges = (*range(1, 18), 26, 27, 28, 31, 32, 33, 63, 64, 65, 81, 129)  # of powers of 2, 3 and 4
+    for m in {min(m, most) for m in edges}:
         noise = make(lambda: np.zeros((3, 2)), 0.0, m)
         mechanism = PrefixSum(WIDE, noise, GaussianSpend(0, ""), horizon=m + 1)
         for t in range(m):
