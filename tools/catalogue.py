@@ -30,7 +30,7 @@ from dpbandit.agents.catalogue import (  # noqa: E402
 )
 from dpbandit.base import first_line  # noqa: E402
 from dpbandit.lazy import catalogue  # noqa: E402
-from dpbandit.running.answers import by_score, score, starting  # noqa: E402
+from dpbandit.running.answers import by_score, folded, score, starting  # noqa: E402
 
 LINE_WIDTH = 100
 """Largest number of letters in a line of code."""
@@ -41,15 +41,14 @@ All agents, grouped by what they play, and all environments. The *score* is the 
 of [the suite](suite.md) that an agent fits, at epsilon 1 if it is private: 0 is random play, 100
 the best agent without privacy. **Bold** agents are the best of a kind of problem. *Observes* has
 the agent's feedback after each round. The column *code* leads to the class, whose docstring has
-the steps and the guarantee. On the command line, `dpbandit agents --for OJPricing --private` lists
-the private agents that fit a problem, `dpbandit agents fade` shows the settings of one, and
-`dpbandit envs OJPricing` the arguments of an environment.
+the steps and the guarantee. On the command line, `dpbandit agents --for OJPricing --private`
+lists the private agents that fit a problem (with `--all` those below 50, too), `dpbandit agents
+fade` shows the settings of one, and `dpbandit envs OJPricing` the arguments of an environment.
 """  # beginning of the page
-LOW_SCORE = 0.5
-"""Mean score on the suite below which an agent is listed under `LOW_SCORE_HEAD`."""
 LOW_SCORE_HEAD = """
-More, with a score below 50:
-"""  # heading of a list
+<details>
+<summary>{} more, with a score below 50</summary>
+"""  # above a list that is folded
 RECONSTRUCTED_HEAD = """
 Reconstructed from an abstract or a sketch, because the full text was not available or leaves steps
 open; our tables never present them as the published algorithm:
@@ -114,10 +113,10 @@ def page() -> str:
         some = [one for one in entries() if one.plays == group]
         parts.append(f"\n## {group}\n")
         printed = [one for one in some if one.mark != RECONSTRUCTED]
-        more = [one for one in printed if (mean := score(one.id)) is not None and mean < LOW_SCORE]
+        more = [one for one in printed if folded(one.id)]
         parts.append(_rows(one for one in printed if one not in more))
         if more:
-            parts += [LOW_SCORE_HEAD, _rows(more)]
+            parts += [LOW_SCORE_HEAD.format(len(more)), _rows(more), "\n</details>\n"]
         if drawer := [one for one in some if one.mark == RECONSTRUCTED]:
             parts += [RECONSTRUCTED_HEAD, _rows(drawer)]
     parts.append(ENVIRONMENTS_HEAD)

@@ -105,8 +105,11 @@ def agents(
         bool, typer.Option("--best", help="Only the agent to start with, by --for and --epsilon.")
     ] = False,
     epsilon: Epsilon = 1.0,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Also agents with a score below 50 on the suite.")
+    ] = False,
 ) -> None:
-    """List the agents by what they play, with their privacy, or show the settings of one.
+    """List the agents by what they play, best first, or show the settings of one.
 
     Example: `dpbandit agents --for OJPricing --best` and `dpbandit agents fade`
     """
@@ -124,11 +127,12 @@ def agents(
             raise InputError(f"Expected either agent={agent!r} or --for and --private, got both.")
         _show_agent(agent)
         return
-    from dpbandit.running.answers import by_score, score, starting
+    from dpbandit.running.answers import by_score, folded, score, starting
 
     able = _able(env, private)
     table = Table("id", "score", "privacy", "what it does", box=None, pad_edge=False)
-    rows = [one for one in entries() if one.id in able]
+    fitting = [one for one in entries() if one.id in able]
+    rows = [one for one in fitting if everyone or not folded(one.id)]
     for group in dict.fromkeys(one.plays for one in rows):
         table.add_row()
         table.add_row(Text(group, "bold"))
@@ -146,6 +150,8 @@ def agents(
             table.add_row(f"{one.id}ID", "", "", one.line)
     console = screen()
     console.print(table)
+    if less := len(fitting) - len(rows):
+        say(f"{less} more have a score below 50: --all lists them, too.")
     console.print(
         "* start here. Score at epsilon 1, the mean on the suite's problems that an agent fits: 0 "
         "is random play, 100 the best without privacy. `dpbandit agents ID` shows the settings.",
@@ -294,9 +300,10 @@ def compare(
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
     Uniform play and the best fixed action are always in the table; sentences below it say what
-    privacy costs. Without `--agents` it takes the agents that are recommended for this kind of
-    problem, private and not. `--set` sets an argument of the environment. A folder `--out` that
-    already holds results is refused, unless `--overwrite` is given.
+    privacy costs. Without `--agents` it takes the agents that are recommended for this problem:
+    without privacy, at epsilon, and at a tenth of it; without `--out`, too, it draws regret.png in
+    the current folder. `--set` sets an argument of the environment. A folder `--out` that already
+    holds results is refused, unless `--overwrite` is given.
 
     Exit code 1 if an agent raised an error, which is reported in a sentence; the results of other
     agents are written.
@@ -311,17 +318,19 @@ def compare(
 
     privacy_target(epsilon, delta)
     ids = [name for part in [*(agents or []), *(more or [])] for name in listed(part)]
+    picture = Path("regret.png") if not ids and out is None else None
     if not ids:
         from dpbandit.running.recommend import recommend
 
         options: dict[str, Any] = {"horizon": horizon, "env_kwargs": parse_settings(settings)}
-        ids = [recommend(env, inf, **options), recommend(env, epsilon, **options)]
+        targets = dict.fromkeys([inf, epsilon, epsilon / 10])
+        ids = [*dict.fromkeys(recommend(env, target, **options) for target in targets)]
     configs = _different(ids, epsilon=epsilon, delta=delta)
     files = [] if out is None else [out / name for name in FILES]
     if out is not None:
         with suppress(OSError, ValueError):  # an impossible path, which `check_writable` refuses
             tidy_folder(out)
-    check_writable(json, *files)
+    check_writable(json, picture, *files)
     there = [] if overwrite else [file.name for file in files if file.exists()]
     if there:
         raise InputError(
@@ -342,6 +351,8 @@ def compare(
     saved = Saved()
     if out is not None:
         saved.write(f"Written to {out}: {', '.join(FILES)}.", _save, results, out)
+    if picture is not None:
+        saved.write(f"Written to {picture}.", results.plot, picture)
     if json is not None:
         saved.write("", write_json, json, results.records())
     if not (agents or more):

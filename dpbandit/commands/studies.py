@@ -94,7 +94,7 @@ def reproduce(
     ] = None,
     json: JsonFile = None,
 ) -> None:
-    """Run a reference case or a published table again, beside its numbers.
+    """Run a reference case or a published table again, beside its numbers; alone, list them.
 
     A case runs one agent, at the printed size or any other. `--set` sets an argument of the agent
     or of the problem (`env.KEY=VALUE`: of the problem only). Options that the agent does not have
@@ -108,8 +108,9 @@ def reproduce(
     """
     if case is not None:
         one_of("case", case, [*CASES, *TABLES], see="dpbandit reproduce --list")
-    if list_cases:
-        if more or specified(context, [name for name in context.params if name != "list_cases"]):
+    others = more or specified(context, [name for name in context.params if name != "list_cases"])
+    if list_cases or not others:
+        if others:
             raise InputError("Expected --list alone: it shows every case.")
         print_cases()
         return
@@ -185,6 +186,13 @@ def _redo(
 
 
 app = typer.Typer(add_completion=False, help="List the teaching labs, or write one as a notebook.")
+
+
+@app.callback(invoke_without_command=True)
+def _alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        show()
+        screen().print("`dpbandit lab open 1` writes the first as a notebook.", highlight=False)
 
 
 @app.command("list", cls=Once)

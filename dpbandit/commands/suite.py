@@ -32,6 +32,14 @@ app = typer.Typer(
 )
 
 
+@app.callback(invoke_without_command=True)
+def _alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        show()
+        line = "`dpbandit suite play` writes a page of results; `dpbandit suite -h` lists the rest."
+        screen().print(line, highlight=False)
+
+
 @app.command("list", cls=Once)
 def show() -> None:
     """List the problems: what agents can do there, rounds, and the agent with the score 1.

@@ -184,6 +184,16 @@ def score(agent: str) -> float | None:
     return mean_scores(1.0).get(agent, mean_scores(inf).get(agent))
 
 
+_LOW_SCORE = 0.5
+"""Mean score on the suite below which lists of agents fold an agent."""
+
+
+def folded(agent: str) -> bool:
+    """Return True if lists hide an agent, as its score is low and it is the best of no kind."""
+    mean = score(agent)
+    return mean is not None and mean < _LOW_SCORE and agent not in starting()
+
+
 def by_score(some: Iterable[T]) -> list[T]:
     """Sort entries of the catalogue by score, best first, entries without a score last."""
 

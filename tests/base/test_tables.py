@@ -72,7 +72,7 @@ def test_long_keys_fold(width):
 @pytest.mark.parametrize(
     ("words", "whole"),
     [
-        ("suite list", ["lists of 1,000", "lists for people", "secure aggregation", "65,536"]),
+        ("suite", ["lists of 1,000", "lists for people", "secure aggregation", "65,536"]),
         ("reproduce --list", ["contextual/p1", "public", "shariff-sheffet-ucb"]),
         (
             "reproduce experts/table-1 --rows 1,T=256 --replicas 2",

@@ -14,7 +14,8 @@ from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.suite import frozen, problems
 from dpbandit.suite.play import DELTA, provable, write_page
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+NAMES = ("chromium-headless-shell", "chromium", "google-chrome", "chrome")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
 EVERY_CHOICE = """<script>
 let drawn = 0, wrong = [];
 window.onerror = (message) => wrong.push(message);
