@@ -18,9 +18,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
-    "algorithms",
+    "markup",  # before "contents": it makes links lead to pages
     "contents",
-    "markup",
 ]
 exclude_patterns = ["_build"]
 

@@ -6,7 +6,8 @@
 kind of problem, its feedback, its guarantee, its page, and the mark "reconstructed" if it is made
 from an abstract or a sketch. `envs/catalogue.csv` has the environments. The packages and listings
 read both tables. This program writes their last columns (the first lines of the classes),
-`docs/catalogue.md`, and the stubs of both packages, `agents/__init__.pyi` and `envs/__init__.pyi`.
+`docs/catalogue.md`, the stubs of both packages, `agents/__init__.pyi` and `envs/__init__.pyi`, and
+what the pages of docs/ repeat of docstrings (`tools/pages.py`).
 `tests/docs/test_algorithm_pages.py` fails where one of these files is stale.
 """
 
@@ -31,6 +32,7 @@ from dpbandit.agents.catalogue import (  # noqa: E402
 from dpbandit.base import first_line  # noqa: E402
 from dpbandit.lazy import catalogue  # noqa: E402
 from dpbandit.running.answers import by_score, folded, score, starting  # noqa: E402
+from tools import pages  # noqa: E402
 
 LINE_WIDTH = 100
 """Largest number of letters in a line of code."""
@@ -145,3 +147,5 @@ if __name__ == "__main__":
         file.write_text(text)
     catalogue.cache_clear()
     PAGE.write_text(page())
+    for file, text in pages.pages().items():
+        file.write_text(text)

@@ -61,11 +61,11 @@ BLOCK = re.compile(  # comment that describes a table, and the table
 )
 # line of a store: name of a run, its command, and the file it writes, if not summary.csv
 _COMMAND = re.compile(r"(?m)^# (?P<run>[\w-]+): (?:(?P<file>\S+\.csv) of )?(?P<command>.+)$")
-_SEE_PAGE = re.compile(r"see ([\w./]+\.md)\s*")  # text of a page that only shows this file
+_SEE_PAGE = re.compile(r"See \[([\w./]+\.md)\]\(\S+\)\.\s*")  # page that shows this file
 
 
 def pages() -> list[Path]:
-    """Return the pages whose numbers are checked, with FILE in place of a page `see FILE`."""
+    """Return the pages whose numbers are checked, with the file that a page only shows."""
     found = [page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md"))]
     links = [_SEE_PAGE.fullmatch(page.read_text()) for page in found]
     found = [ROOT / see[1] if see else page for see, page in zip(links, found, strict=True)]

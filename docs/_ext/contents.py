@@ -1,6 +1,14 @@
-"""Sphinx extension: tables of names with first lines of docstrings, at the top of API pages.
+"""Sphinx extension: tables of contents, and API pages, from pages without any directive.
 
-They replace Sphinx's own tables of contents, which list every member of every class everywhere.
+A page shows where the repository is browsed, too, so comments hold what only Sphinx reads:
+
+<!-- contents: CAPTION -->          links up to `<!-- end of contents -->` stay, and are put into
+                                    Sphinx's table of contents, below the caption if there is one
+<!-- api DIRECTIVES -->             the directives replace the table up to `<!-- end of api -->`,
+                                    which `tools/catalogue.py` writes
+
+Tables of names with first lines of docstrings are at the top of API pages, in place of Sphinx's
+own, which list every member of every class everywhere.
 
 directive                           replaced by
 .. automodule:: M, and below it
@@ -19,6 +27,9 @@ from typing import Any
 
 from dpbandit import agents
 
+_CONTENTS = re.compile(r"(?s)<!-- contents(?:: ([^\n]*))? -->\n(.*?)<!-- end of contents -->")
+_PAGE = re.compile(r"\]\(([\w./-]+)\.md[)#]")  # target of a link to a page, without its ending
+_API = re.compile(r"(?s)<!-- api\n(.*?)-->\n.*?<!-- end of api -->")  # directives, and a table
 _MODULE = re.compile(r"(?m)^\.\. automodule:: (\S+)\n(?!   :imported-members:)")  # name of a module
 _PACKAGE = re.compile(r"(?m)^\.\. automodule:: (\S+)\n   :imported-members:\n")  # name of a package
 _FAMILIES = re.compile(r"^\.\. families:: (.+)\n", re.MULTILINE)  # folders of agents
@@ -34,12 +45,20 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def _read(app: Any, docname: str, source: list[str]) -> None:
+    source[0] = _API.sub(r"```{eval-rst}\n\1```", _CONTENTS.sub(_listed, source[0]))
     for line, written in ((_PACKAGE, _package), (_FAMILIES, _families), (_NAMES, _names)):
         source[0] = line.sub(written, source[0])
     if ".. modules::\n" in source[0]:
         names = _MODULE.findall(source[0])
         rows = [(f":py:mod:`{_short(name)} <{name}>`", import_module(name)) for name in names]
         source[0] = source[0].replace(".. modules::\n", _table(rows))
+
+
+def _listed(found: re.Match[str]) -> str:
+    """Return the links of a page, and after them a hidden directive that lists their pages."""
+    caption = f":caption: {found[1]}\n" if found[1] else ""
+    names = "\n".join(dict.fromkeys(_PAGE.findall(found[2])))
+    return f"{found[2]}\n```{{toctree}}\n:hidden:\n{caption}\n{names}\n```\n"
 
 
 def _package(found: re.Match[str]) -> str:

@@ -1,10 +1,11 @@
 """Sphinx extension: links, pictures, formulas and signatures of pages and docstrings.
 
-A page of docs/ with the text `see PATH` shows the Markdown file at PATH (from the root), with its
-links rewritten. Links of other pages to such a file lead to its page, links to any other file
-outside docs/ to a copy of it. A picture that has to be scaled down links to its file, in full
-size. Formulas are MathML, which browsers draw without a script and without a network. Signatures
-and attributes name types of arrays as the source does, `Floats` of `dpbandit.base.arrays`.
+A page of docs/ with the text `See [PATH](LINK).` shows the Markdown file at PATH (from the root),
+with its links rewritten. Links of other pages to such a file lead to its page, links to any
+other file outside docs/ to a copy of it. A picture that has to be scaled down links to its file,
+in full size. Formulas are MathML, which browsers draw without a script and without a network.
+Signatures and attributes name types of arrays as the source does, `Floats` of
+`dpbandit.base.arrays`.
 """
 
 import re
@@ -18,7 +19,7 @@ from sphinx import addnodes
 
 DOCS = Path(__file__).resolve().parent.parent  # folder docs/
 ROOT = DOCS.parent  # of the repository
-_SEE = re.compile(r"see ([\w./]+\.md)\s*")  # text of a page that only shows this file
+_SEE = re.compile(r"See \[([\w./]+\.md)\]\(\S+\)\.\s*")  # a page that shows this file
 _TARGET = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")  # target of a link, if it is a file
 _ARRAY = r"(?:~numpy\.)?ndarray\[tuple\[(?:~typing\.)?Any, \.\.\.\], (?:~numpy\.)?dtype\[({})\]\]"
 _ALIASES = {  # name in the source -> type as Sphinx writes it out

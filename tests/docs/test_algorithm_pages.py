@@ -5,15 +5,13 @@ A page says what a calibration is worth in a form that is read here:
     certified epsilon 0.0501 (`dpbandit certify pftal:calibration=paper --env dpbandit/...`)
 """
 
+import doctest
 import inspect
 import re
 import shlex
-from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
 
-import pytest
 import typer
 
 from dpbandit.agents import AGENTS
@@ -25,10 +23,13 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.running.settings import agent_id, parse_agent
 from tests.docs.markdown import ROOT, links
 from tests.each import each
+from tools import catalogue, pages
+from tools.pages import BLOCK
 
 FOLDER = ROOT / "docs" / "algorithms"
-INDEX = (FOLDER / "index.md").read_text()
 PAGES = {page.stem: page.read_text() for page in FOLDER.glob("*.md") if page.stem != "index"}
+OWN = {page: BLOCK.sub("", text) for page, text in PAGES.items()}
+"""What is not repeated of docstrings."""
 SECTIONS = "Problem Algorithm (Notes )?Our numbers Try it Settings( References)?"
 CERTIFY = typer.main.get_command(app).get_command(None, "certify")
 
@@ -40,7 +41,7 @@ def section(text, heading):
 
 def agents(text, what="settings"):
     """The ids of the agents whose settings, or docstrings, a page shows."""
-    return re.search(rf"(?m)^```\{{{what}\}} (.*)\n```$", text)[1].split(", ")
+    return re.search(rf"(?m)^<!-- {what}: (.*) -->$", text)[1].split(", ")
 
 
 def certificates(text):
@@ -50,7 +51,7 @@ def certificates(text):
 
 
 OTHERS = {f"docs/{page.stem}": page.read_text() for page in (ROOT / "docs").glob("*.md")}
-CERTIFIED = {page: text for page, text in {**PAGES, **OTHERS}.items() if certificates(text)}
+CERTIFIED = {page: text for page, text in {**OWN, **OTHERS}.items() if certificates(text)}
 
 
 def recomputed(words):
@@ -66,33 +67,25 @@ def agrees(stated, epsilon):
     return float(stated) == float(f"{epsilon:.3g}")
 
 
-def module_of(folder, name):
-    """One of a folder that is no package: the tool that writes the catalogue, or the extension that
-    writes what pages repeat."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / folder)
-        return import_module(name)
-
-
-def as_it_is(what, name, thing, lines):
-    return lines
-
-
 def test_the_catalogue_leads_to_the_one_page_of_every_agent():
     """Caught are an agent that it leaves out, a stale first line, an import that type checkers
-    miss, and a page not written anew."""
-    catalogue = module_of("tools", "catalogue")
+    miss, and a page not written anew: of every agent the docstring, with a guarantee, and every
+    setting with its default and a meaning."""
     covered = sorted(name for text in PAGES.values() for name in agents(text))
     assert covered == sorted(AGENTS)
     page_of = {name: page for page, text in PAGES.items() for name in agents(text)}
     assert {one.id: one.page for one in entries()} == page_of
-    written = catalogue.tables() | catalogue.faces()
-    assert all(text == file.read_text() for file, text in written.items())
+    written = catalogue.tables() | catalogue.faces() | pages.pages()
+    stale = [file.name for file, text in written.items() if text != file.read_text()]
+    assert stale == [], "python tools/catalogue.py"
+    assert doctest.testmod(pages).failed == 0
+    for config in AGENTS.values():
+        assert "**Guarantee.** " in pages.markdown(inspect.getdoc(config))
     assert catalogue.page() == catalogue.PAGE.read_text()
     for package in ("agents", "envs"):  # what type checkers read names the same classes
         listed = re.findall(r"(\w+) as \1", (ROOT / package / "__init__.pyi").read_text())
         assert sorted(listed) == import_module(f"dpbandit.{package}").__all__
-    assert ":glob:\n\n*\n```" in INDEX, "the page of an agent is found, and listed nowhere"
+    assert {*links((FOLDER / "index.md").read_text())} >= {f"{page}.md" for page in PAGES}
 
 
 @each("page", PAGES)
@@ -107,6 +100,7 @@ def test_page(page):
     sources = {Path(inspect.getsourcefile(AGENTS[name])) for name in mine}
     assert sources <= {(FOLDER / link).resolve() for link in links(text)}
     assert all(agent_id(words[0].partition(":")[0]) in mine for _, words in certificates(text))
+    text = OWN[page]
     assert text.count("dpbandit certify") + text.count("dpbandit\n") == len(certificates(text))
     printed = {name for name in mine if hasattr(AGENTS[name], "calibration")}
     if printed - {"ball-experts"}:  # which is never printed
@@ -120,29 +114,3 @@ def test_certificates_are_what_is_stated(page):
         assert agrees(stated, recomputed(words)), shlex.join(words)
     assert agrees("0.0501", 0.05006)
     assert not agrees("0.0502", 0.05006)
-
-
-@each("name", AGENTS)
-def test_an_agent_is_shown_as_it_is(name):
-    """Its docstring, with a guarantee; every setting with its default and a meaning."""
-    algorithms = module_of("docs/_ext", "algorithms")
-    assert "Guarantee" in algorithms.agent(name, as_it_is)
-    table = algorithms.settings(name, as_it_is)
-    rows = re.findall(r"(?m)^   \* - ``(\w+)``\n     - ``(.+)``\n     - \S", table)
-    assert rows == [(field.name, str(field.default)) for field in fields(AGENTS[name])]
-    assert rows or table == f"`{name}` has no settings."
-
-
-@dataclass
-class Explained:
-    depth: int = 1
-    law: Literal["a", "b", "c"] | None = None
-    sums: Literal["d", "e"] = "d"
-    """how"""
-
-
-def test_a_setting_is_explained_by_its_docstring_and_its_choices():
-    """Golden; broken on purpose: one that has neither has no meaning."""
-    algorithms = module_of("docs/_ext", "algorithms")
-    found = [algorithms.meaning(Explained, field, as_it_is) for field in fields(Explained)]
-    assert found == [[], ["``a``, ``b`` or ``c``"], ["``d`` or ``e``; how", ""]]

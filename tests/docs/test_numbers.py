@@ -24,6 +24,7 @@ from tests.docs.markdown import ROOT, links, pages as of_docs, prose, text_of
 from tools import measured as tool
 from tools.findings import FOLDER, PICTURES, small
 from tools.measured import BLOCK, measure, pages, written
+from tools.pages import BLOCK as REPEATED
 
 NUMBER = r"(?<![\w.,^±-])-?(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?<=\d)(?![\w^]|[.,]\d)"
 UNITS = r"times|%|dollars?|cents?|clicks|mistakes|ms|(?:milli)?seconds|(?:CPU-)?minutes|hours"
@@ -49,8 +50,9 @@ REASON = re.compile(r"<!-- not measured: \S.*? -->", re.DOTALL)
 
 
 def chunks(text):
-    """Paragraphs, items of lists and tables of a page, without code and what stores make."""
-    text = re.sub(r"( -->)\n\s*\n", r"\1\n", prose(BLOCK.sub("\n\n", text)))
+    """Paragraphs, items of lists and tables of a page, without code and what stores or docstrings
+    make."""
+    text = re.sub(r"( -->)\n\s*\n", r"\1\n", prose(BLOCK.sub("\n\n", REPEATED.sub("", text))))
     return re.split(r"\n\s*\n|\n(?=\s*(?:[*-]|\d+\.) )", text)
 
 
