@@ -17,6 +17,7 @@ from importlib import import_module
 from os.path import relpath
 from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 from typing import Any
 
 from dpbandit import agents
@@ -169,46 +170,36 @@ def _algorithms(page: Path, words: str) -> str:
 
 
 def _api(page: Path, words: str) -> str:
-    rows = [
-        f"| [`{name}`]({relpath(file, page.parent)}) | {_cell(line)} |\n"
-        for kind, target, options in _DIRECTIVE.findall(words)
-        for name, file, line in _objects(kind, target.strip(), options)
-    ]
+    rows = []
+    for kind, target, options in _DIRECTIVE.findall(words):
+        for full_name, thing in _documented(kind, target.strip(), options).items():
+            file = Path(inspect.getsourcefile(inspect.unwrap(thing)) or "").resolve()
+            name = f'[`{full_name.rpartition(".")[2]}`]({relpath(file, page.parent)} "{full_name}")'
+            rows.append(f"| {name} | {_cell(first_line(thing).rstrip(':'))} |\n")
     return f"\n| name | what it is |\n|---|---|\n{''.join(rows)}\n" if rows else ""
 
 
-def _objects(kind: str, target: str, options: str) -> Iterator[tuple[str, Path, str]]:
-    """Yield (name, file, first line) of what a directive of Sphinx documents."""
+def _documented(kind: str, target: str, options: str) -> dict[str, Any]:
+    """Return full name -> object for what a directive of Sphinx documents."""
     if kind in ("autoclass", "autofunction"):
         module, _, name = (target if "." in target else f"dpbandit.{target}").rpartition(".")
-        yield from _named({name: getattr(import_module(module), name)})
-    elif kind == "families":
-        homes = tuple(f"dpbandit.agents.{folder}" for folder in target.split())
-        everything = {name: getattr(agents, name) for name in agents.__all__}
-        yield from _named(
-            {
-                name: thing
-                for name, thing in everything.items()
-                if getattr(thing, "__module__", "").startswith(homes)
-            }
-        )
-    elif kind == "automodule":
-        module_ = import_module(target)
-        chosen = re.search(r":members: (.+)", options)
-        if ":no-members:" in options:
-            yield target, Path(module_.__file__ or "").resolve(), first_line(module_)
-        elif ":imported-members:" in options or chosen:
-            names = re.split(", *", chosen[1]) if chosen else module_.__all__
-            yield from _named({name: getattr(module_, name) for name in names})
-        else:
-            public = {name: one for name, one in vars(module_).items() if name[0] != "_"}
-            yield from _named(
-                {n: one for n, one in public.items() if getattr(one, "__module__", "") == target}
-            )
+        return {f"{module}.{name}": getattr(import_module(module), name)}
+    if kind not in ("automodule", "families", "names") or ":no-members:" in options:
+        return {}
+    home = agents if kind == "families" else import_module(target)
+    names = re.findall(r" :members: (.+)", options) or [", ".join(_public(home))]
+    names = [name for name in names[0].split(", ") if not re.search(rf":exc.*\b{name}\b", options)]
+    modules = tuple(f"dpbandit.agents.{one}" for one in target.split())
+    if kind != "families":
+        modules = ("dpbandit.",) if ":imported-members:" in options else (target,)
+    things = {name: getattr(home, name) for name in names}
+    return {
+        f"{thing.__module__ if kind == 'names' else home.__name__}.{name}": thing
+        for name, thing in things.items()
+        if inspect.isclass(thing) or inspect.isfunction(thing)
+        if thing.__module__.startswith(modules)
+    }
 
 
-def _named(things: dict[str, Any]) -> Iterator[tuple[str, Path, str]]:
-    for name, thing in things.items():
-        if inspect.isclass(thing) or inspect.isfunction(thing):
-            file = inspect.getsourcefile(inspect.unwrap(thing))
-            yield name, Path(file or "").resolve(), first_line(thing)
+def _public(module: ModuleType) -> list[str]:
+    return getattr(module, "__all__", [name for name in dir(module) if name[0] != "_"])

@@ -1,4 +1,4 @@
-"""Write the tables of README.md and of docs/suite.md, and docs/suite.png.
+"""Write the tables of README.md, docs/suite.md and docs/howto/compare.md, and docs/suite.png.
 
     python tools/scoreboard.py
 
@@ -22,6 +22,7 @@ from dpbandit.agents.catalogue import entries  # noqa: E402
 from dpbandit.base import write_atomically  # noqa: E402
 from dpbandit.results.plots import save_figure  # noqa: E402
 from dpbandit.running.answers import (  # noqa: E402
+    AFFORDABLE,
     CHOSEN,
     HORIZON,
     ZERO,
@@ -42,6 +43,9 @@ RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"  # regrets that give th
 PRINTED_RATES = RIVALS.with_name("printed.csv")  # win rates printed in a paper
 README = ROOT / "README.md"
 PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
+START = ROOT / "docs" / "howto" / "compare.md"
+SIX = ("orange juice", "flat shop", "recommendation", "digits", "lists of 200", "points by datum")
+"""Problems in README: two of prices, one of each other kind, and where privacy costs most"""
 SOURCE = "<!-- not measured: from dpbandit/running/answers.csv, held to it by tests/suite -->"
 MIN_PROBLEMS = 10
 """Smallest number of problems of an agent that has a column in the figure"""
@@ -54,7 +58,7 @@ MAX_COLUMNS = 16
 
 
 def answer_table() -> str:
-    """Return the table of README at epsilon 1, one row for each problem."""
+    """Return the table of all problems at epsilon 1, a row for each."""
     heads = ["problem (users)", "best agent without privacy", "it loses", "best private agent"]
     heads += ["loses at ε 1", "times", "best fixed action", "random play"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
@@ -67,6 +71,27 @@ def answer_table() -> str:
         cells.append(_times(private))
         cells += [f"**{_mean(fixed)}**" if private.above_fixed > 1 else _mean(fixed)]
         lines.append(f"| {' | '.join([*cells, _mean(uniform)])} |")
+    return "\n".join([SOURCE, *lines]) + "\n"
+
+
+def short_answers() -> str:
+    """Return the table of README at epsilon 1, a row for each of the six problems."""
+    heads = ["problem (users)", "no privacy", "ε = 1", "times (95 %)", "best fixed", "random"]
+    heads += ["users to beat best fixed", f"users to lose ≤ {AFFORDABLE:g} times"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name in SIX:
+        free, private = chosen()[name, inf], chosen()[name, 1.0]
+        unit = problems()[name].setup("small").reward_unit
+        size = f"{private.horizon:,}" + ("" if unit in ("reward", "loss") else f"; {unit}")
+        ends = [with_error(one.mean, one.se) for one in (free, private)]
+        zeros = [_mean(zero(name, one)) for one in ("best-fixed", "uniform")]
+        zeros[0] = f"**{zeros[0]}**" if private.above_fixed > 1 else zeros[0]
+        needed = users_needed(name, 1.0)
+        users = (needed.beats_fixed, needed.affordable) if needed else ()
+        counts = [f"{n:,}" if n else f"> {needed.measured:,}" if needed else "" for n in users]
+        lines.append(
+            f"| {' | '.join([f'{name} ({size})', *ends, _times(private), *zeros, *counts])} |"
+        )
     return "\n".join([SOURCE, *lines]) + "\n"
 
 
@@ -91,7 +116,7 @@ KIND_EXAMPLES = {
 
 
 def start_table() -> str:
-    """Return the table of README with the recommended agents by kind of problem."""
+    """Return the table of recommended agents by kind of problem."""
     lines = ["| you choose | a problem to try | with privacy | without privacy |"]
     lines += ["|---|---|---|---|"]
     for kind, (words, some) in KIND_EXAMPLES.items():
@@ -104,7 +129,7 @@ def _linked(agent: str) -> str:
     """Return an agent's id in Markdown, with a link to the page of its algorithm."""
     pages = {one.id: one.page for one in entries()}
     page = next(pages[word] for word in agent.split(":") if word in pages)
-    return f"[`{agent}`](docs/algorithms/{page}.md)"
+    return f"[`{agent}`](../algorithms/{page}.md)"
 
 
 def zero(problem: str, agent: str) -> Answer:
@@ -229,7 +254,7 @@ def _score(one: Answer) -> str:
 
 
 def commands() -> str:
-    """Return the commands that reproduce the rows of README's table, one for each problem."""
+    """Return the commands that reproduce the rows of `answer_table`, one for each problem."""
     lines = ["```text"]
     for name, one in problems().items():
         row = chosen()[name, 1.0]
@@ -333,8 +358,10 @@ def draw(path: Path) -> None:
 def tables() -> dict[Path, dict[str, str]]:
     """Return page -> name -> text between comments `<!-- name -->` and `<!-- end of name -->`."""
     return {
-        README: {"answers": answer_table(), "starts": start_table()},
+        README: {"answers": short_answers()},
+        START: {"starts": start_table()},
         PAGE: {
+            "answers": answer_table(),
             "costs": cost_table(),
             "saved": saved_table(),
             "users": users_table(),

@@ -66,7 +66,7 @@ def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
     found = dict[str, AgentConfig]()
     for name, config in configs.items():
         found[name] = config
-        if getattr(config, "calibration", "paper") != "paper":
+        if vars(config).get("calibration", "paper") != "paper":  # a setting, no constant
             with suppress(InputError):  # other settings, or this epsilon, were never printed
                 printed: Any = replace(config, calibration="paper")
                 found[name + PRINTED_SUFFIX] = printed

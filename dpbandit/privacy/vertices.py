@@ -29,7 +29,7 @@ from dpbandit.privacy.noise import Gumbel, Laplace, Law
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 
-SelectionNoise: TypeAlias = Literal["laplace", "gumbel"]
+SelectionNoise: TypeAlias = Literal["gumbel", "laplace"]
 SELECTION_LAWS: dict[str, tuple[Law, type[PureSpend]]] = {
     "laplace": (Laplace(1.0), PureSpend),
     "gumbel": (Gumbel(1.0), BoundedRangeSpend),

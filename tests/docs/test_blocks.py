@@ -48,7 +48,7 @@ ROWS = dict.fromkeys(TABLES, "2,T=64") | {
 }
 LANGUAGES = ("python", "toml", "sh", "console")
 LOOKED_AT = {"build", "pre-commit", "ruff", "mypy", "sphinx-build", "git", "cd", "dask", "venv"}
-LOOKED_AT.add("pytest-benchmark")
+LOOKED_AT |= {"pytest-benchmark", "source"}
 SLOW = ("docs/errata.md", "docs/literature.md")  # whose commands stand in studies, too
 EXTRAS = re.search(
     r"(?ms)^\[project.optional-dependencies\]\n(.*?)^\[", (ROOT / "pyproject.toml").read_text()

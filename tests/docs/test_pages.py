@@ -5,7 +5,6 @@ import html
 import inspect
 import os
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -14,20 +13,19 @@ from itertools import pairwise
 from runpy import run_path
 from types import ModuleType
 
-import pandas as pd
 import pytest
-import typer
 import yaml
 from latex2mathml.converter import convert
 from PIL import Image
 
-from dpbandit import Results, cli
 from dpbandit.experiments.labs import labs
+from dpbandit.suite import problems
 from dpbandit.testing import check_agent
 from dpbandit.version import VERSION
 from tests.docs.markdown import ROOT, anchors, blocks, links, pages, readmes, text_of
 from tests.each import in_turn
 from tests.harness import DISJOINT
+from tools import readme
 
 PAGES = [*pages(), "CHANGELOG.md", *readmes()]
 
@@ -49,7 +47,7 @@ def test_links_lead_somewhere():
         file = ROOT / name
         assert list(broken(file, file.read_text())) == [], name
     text = """# A page
-[ok](start.md), [ok](../README.md#two-commands), [ok](#a-page), `[code](nowhere.md)`
+[ok](start.md), [ok](../README.md#the-answer), [ok](#a-page), `[code](nowhere.md)`
 
     [indented](nowhere.md)
 
@@ -63,6 +61,34 @@ def test_links_lead_somewhere():
     assert list(broken(ROOT / "docs" / "start.md", text)) == found
     text = "# What was printed, and what holds\n## `a_b` & *c*\n## Twice\n## Twice\n"
     assert anchors(text) == {"what-was-printed-and-what-holds", "a_b--c", "twice", "twice-1"}
+
+
+_RAW = re.compile(r"(?m)^ *(?:`{3,}|~{3,})\{.*|^:::.*|(?<!`)\{[\w:-]+\}`[^`]*`")
+"""A directive or a role of Sphinx, which shows as it is where the repository is browsed."""
+
+
+def unfinished(text):
+    """Directives that a page shows raw, and the page itself if it is a stub."""
+    text = re.sub(r"(?s)<!--.*?-->", "", text)
+    return _RAW.findall(text) + [text] * (len(text.strip().splitlines()) < 3)
+
+
+def test_what_readme_leads_to_is_readable_where_it_is_browsed():
+    """Within two clicks, by links between pages; broken on purpose: directives, a role, a stub."""
+    seen = last = {ROOT / "README.md"}
+    for _ in range(2):
+        found = {(page.parent / to.partition("#")[0]) for page in last for to in links_of(page)}
+        last = {page.resolve() for page in found if page.suffix == ".md"} - seen
+        seen = seen | last
+    assert len(seen) > 100
+    assert {page.name: raw for page in seen if (raw := unfinished(page.read_text()))} == {}
+    broken = "# A\n\n```{toctree}\n```\n:::{note}\n{py:class}`a.B`\n`{not}` `it`\n"
+    assert unfinished(broken) == ["```{toctree}", ":::{note}", "{py:class}`a.B`"]
+    assert unfinished("See [a](a.md).\n<!-- ```{toctree} -->\n") != []
+
+
+def links_of(page):
+    return links(page.read_text())
 
 
 _FORMULA = re.compile(r"(?s)\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+(?:\n[^$\n]+)?)\$")
@@ -86,46 +112,39 @@ def test_every_letter_of_a_formula_is_in_the_font(monkeypatch):
     assert "fonts/formulas.woff2" in (folder.parent / "custom.css").read_text()
 
 
-COMMAND = next(
-    line.partition("/dpbandit ")[2]
-    for block in blocks((ROOT / "README.md").read_text())
-    for line in block.text.splitlines()
-    if "dpbandit compare" in line
-)
+README = (ROOT / "README.md").read_text()
+SHOWN = {
+    agent: float(n.replace(",", "")) for agent, n in re.findall(r"(?m)^│ (\S+) +│ +(\S+)", README)
+}
+"""Agent -> mean regret in README."""
 
 
-def ends(picture):
-    """Title, and agent -> (mean regret, round) at the end of its line."""
-    with Image.open(picture) as image:
-        title, *lines = image.text["Description"].split("\n")
-    found = [re.fullmatch(r"(\S+) \(.*\): (\S+) at (\S+)", line) for line in lines]
-    return title, {line[1]: (float(line[2]), float(line[3])) for line in found}
-
-
-def test_the_figure_is_of_the_command():
-    """Environment, replicas, horizon, every agent and the baselines; no other agent."""
-    command = typer.main.get_command(cli.app).get_command(None, "compare")
-    given = command.make_context("compare", shlex.split(COMMAND)[1:]).params
-    title, found = ends(ROOT / "docs" / "regret.png")
-    assert title == f"{given['env']}: mean of {given['replicas']} replicas, 95 % bands"
-    assert set(found) == {*given["agents"][0].split(","), "Uniform", "BestFixed"}
-    assert {at for _, at in found.values()} == {given["horizon"]}
+def test_readme_is_short_and_in_agreement():
+    """With the address that pyproject.toml states, the curves that it shows, and with docs/index.md
+    and docs/suite.md on the number of problems."""
+    assert len(README.splitlines()) <= 90
+    assert f"git clone {readme.url()} " in README
+    with Image.open(readme.CURVES) as image:
+        _, *lines = image.text["Description"].split("\n")
+    drawn = [float(re.search(r": (\S+) at 10000$", line)[1]) for line in lines]
+    assert sorted(drawn) == pytest.approx(sorted(SHOWN.values()), rel=1e-3)
+    assert len(SHOWN) == 5
+    for page in ("README.md", "docs/index.md", "docs/suite.md"):
+        said = re.findall(r"(\d+) problems", (ROOT / page).read_text())
+        assert {*said} == {str(len(problems()))}, page
 
 
 @in_turn(1, slow=True)
-def test_the_command_draws_the_figure(run, tmp_path, monkeypatch):
-    """Within a standard error, as another processor may change an action; the store of the headline
-    has more replicas of FADE: within 4. Catches a figure or a store older than an agent."""
-    monkeypatch.chdir(tmp_path)
-    assert run(*shlex.split(COMMAND))[0] == 0
-    title, found = ends(ROOT / "docs" / "regret.png")
-    drawn_title, drawn = ends(tmp_path / "out" / "regret.png")
-    spread = Results.load(tmp_path / "out").summary().set_index("agent")["se"]
-    assert (title, found.keys()) == (drawn_title, drawn.keys())
-    assert all(abs(found[name][0] - drawn[name][0]) <= spread[name] for name in found)
-    store = pd.read_csv(ROOT / "docs" / "findings.csv", comment="#")
-    row = store[(store.run == "juice") & (store.agent == "fade")].iloc[0]
-    assert abs(drawn["fade"][0] - row["mean"]) <= 4 * row["se"]
+def test_the_command_prints_what_readme_shows(tmp_path):
+    """Within a standard error, as another processor may change an action; and the Python block to a
+    tenth. Catches a README older than an agent: `python tools/readme.py`."""
+    found = readme.curves(tmp_path / "out").summary().set_index("agent")
+    assert {*found.index} == {*SHOWN}
+    assert all(abs(found["mean"][name] - SHOWN[name]) <= found["se"][name] for name in SHOWN)
+    (python,) = re.finditer(r"(?s)```python\n(.*?)```\n\n```text\n(.*?)```", README)
+    for new, old in zip(readme.played(python[1]).split(), python[2].split(), strict=True):
+        number = re.fullmatch(r"-?[\d.]+", old)
+        assert float(new) == pytest.approx(float(old), rel=0.1) if number else new == old
 
 
 def test_citation_says_what_the_package_says():
