@@ -235,10 +235,8 @@ class Priced(Around[Any]):
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         self.round += 1
-        rows, margins = (
-            demand_rows(self.spec, context, self.features),
-            self.largest_margins(context),
-        )
+        rows = demand_rows(self.spec, context, self.features)
+        margins = self.largest_margins(context)
         dollars = clip_range(feedback, 0.0, float(margins.max()))  # against overflow; NaN is 0
         self.inner.update(rows, action, np.minimum(dollars / pick(margins, action), 1.0))
 

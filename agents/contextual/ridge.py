@@ -4,7 +4,7 @@ Arms have a parameter each (contexts (R, d)), or all share one (contexts (R, K, 
 """
 
 import numpy as np
-from scipy.linalg import blas, lapack
+import scipy
 
 from dpbandit.base import Floats, Ints, pick, predictions, rows
 from dpbandit.specs import ContextualSpec
@@ -90,7 +90,8 @@ class JointRidge(Ridge):
         self._indefinite: list[int] = []
         """replicas without a Cholesky factor"""
         for r, one in enumerate(V):
-            factor, failed = lapack.dpotrf(one.T, 1, 0, 1)  # lower, not cleaned, overwritten
+            # lower, not cleaned, overwritten
+            factor, failed = scipy.linalg.lapack.dpotrf(one.T, 1, 0, 1)
             if failed:  # V is left above the diagonal of `factor`
                 above = np.triu(factor, 1)
                 factor = np.linalg.inv(above + above.T + np.diag(diagonal[r]))
@@ -109,7 +110,8 @@ class JointRidge(Ridge):
         B[:, *self._slots] = context[:, None]
         B[:, K] = self._moment
         for factor, columns in zip(self._factors, B, strict=True):
-            blas.dtrsm(1.0, factor, columns.T, 0, 1, 0, 0, 1)  # lower, not transposed, overwritten
+            # lower, not transposed, overwritten
+            scipy.linalg.blas.dtrsm(1.0, factor, columns.T, 0, 1, 0, 0, 1)
         x, u = B[:, :K], B[:, K]
         means, variances = np.matvec(x, u), np.vecdot(x, x)
         for r in self._indefinite:
@@ -175,4 +177,4 @@ class OnlineRidge(Ridge):
             inverse[where] = block
         else:
             for index, left, right in zip(where.tolist(), Vx, gain, strict=True):
-                blas.dger(-1.0, left, right, a=inverse[index].T, overwrite_a=True)
+                scipy.linalg.blas.dger(-1.0, left, right, a=inverse[index].T, overwrite_a=True)

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit, lambertw, logit
+import scipy
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, one_of, pick, rows
 from dpbandit.envs.contextual.problems import ResampledChoices, TidalChoices, Users, row_of
@@ -45,7 +45,8 @@ class Demand(NamedTuple):
 
     def probability(self, row: Ints, price: Floats, tide: Floats | float = 0.0) -> Floats:
         """Return P(the customer of `row` buys at `price`); all logits are shifted by `tide`."""
-        return np.asarray(expit(self.utility[row] + tide - self.slope * price))
+        logits = self.utility[row] + tide - self.slope * price
+        return np.asarray(1 / (1 + np.exp(-logits)))  # SciPy's takes as long to import as the rest
 
 
 @cache
@@ -219,7 +220,7 @@ class OJContinuousPricing:
         """Return the expected margin at the best price for each customer of `row`, (R,)."""
         D = self._demand
         # the margin has one peak in the price, so the best price in the range is the clipped peak
-        surplus = lambertw(np.exp(D.utility[row] + tide - D.slope * D.cost - 1)).real
+        surplus = scipy.special.lambertw(np.exp(D.utility[row] + tide - D.slope * D.cost - 1)).real
         best = np.asarray(D.cost + (1 + surplus) / D.slope).clip(self.spec.low, self.spec.high)
         return D.margin(row, best, tide)
 
@@ -270,7 +271,8 @@ class ReferencePricing(ResampledChoices):
         inside("memory", self.memory, 0, 1, ends=True)
         D = demand()
         self.prices, self._margins, self._known = D.prices, D.prices - D.cost, D.context
-        self._logits = logit(D.probability(rows(len(D.utility))[:, None], D.prices))  # (1070, 12)
+        chances = D.probability(rows(len(D.utility))[:, None], D.prices)  # (1070, 12)
+        self._logits = scipy.special.logit(chances)
         self._chances = self._reference_chances(self._logits, np.array(self.list_price))
         self.spec = PriceListSpec(
             n_actions=len(D.prices),
@@ -311,4 +313,4 @@ class ReferencePricing(ResampledChoices):
 
     def _reference_chances(self, logits: Floats, reference: Floats) -> Floats:
         """Return P(sale) at every price; `logits` are those at a price equal to the reference."""
-        return np.asarray(expit(logits + self.weight * (reference - self.prices)))
+        return np.asarray(scipy.special.expit(logits + self.weight * (reference - self.prices)))
