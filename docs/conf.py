@@ -48,6 +48,7 @@ html_math_renderer = "mathml"
 html_title = f"dpbandit {VERSION}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_search_scorer = str(_DOCS / "_static" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 html_domain_indices = False
