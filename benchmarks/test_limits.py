@@ -17,6 +17,7 @@ from dpbandit.results.runs import log_marks
 from dpbandit.running.compare import replicas_at_once
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
+from dpbandit.running.resolve import resolve_agent
 from dpbandit.specs import ContextualSpec
 
 DECADES = (1, 3, 10, 32, 100)  # sizes, as multiples of the smallest
@@ -65,6 +66,22 @@ def test_cost_is_linear_in_rounds(benchmark, name):
         return cpu_seconds(config, environment, {}, rounds=rounds, replicas=5)
 
     assert exponent(benchmark, cost, [2000 * n for n in DECADES]) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("agent", ["fade", "dp-ucb"])
+def test_cost_of_counted_users_falls_with_rounds(benchmark, agent):
+    """Play 100,000 and ten million rounds of 5 replicas, whose users are drawn as counts."""
+    costs = {}
+
+    def measure():
+        for rounds in (10**5, 10**7):
+            how = {"rounds": rounds, "replicas": 5}
+            costs[rounds] = cpu_seconds(resolve_agent(agent), "OJPricing", {}, **how)
+
+    benchmark.pedantic(measure, rounds=1)
+    per_round = {rounds: 1e6 * cost / rounds / 5 for rounds, cost in costs.items()}
+    benchmark.extra_info["us a replica-round"] = per_round
+    assert per_round[10**7] <= 0.15 * per_round[10**5]
 
 
 @pytest.mark.parametrize("name", LOOPS)

@@ -134,8 +134,9 @@ class FadeCentred(Fading):
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release
-        random = (self._uniforms.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
-        return self._shares(context).argmax(axis=-1) if len(self._ends) else random
+        if len(self._ends):
+            return self._shares(context).argmax(axis=-1)
+        return (self._uniforms.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
 
     def scores(self, context: Floats) -> Floats:
         low, high = self.spec.reward_low, self.spec.reward_high

@@ -97,9 +97,9 @@ class ScoredSales(Fading):
 
     def act(self, context: Floats) -> Ints:
         # Prices (R,), or (n, R), as places on the list; at random before the first release
-        uniforms = self._uniforms.over(context.shape[:-1])
-        random = (uniforms * self.spec.n_actions).astype(np.int64)
-        return self.scores(context).argmax(axis=-1) if self._policies.shape[1] else random
+        if self._policies.shape[1]:
+            return self.scores(context).argmax(axis=-1)
+        return (self._uniforms.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
 
     def scores(self, context: Floats) -> Floats:
         d, theta = self.spec.dim, self._played

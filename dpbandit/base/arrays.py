@@ -3,7 +3,9 @@
 Axes: arrays of one round begin with R replicas, arrays of n rounds with (n, R); K arms; d features.
 """
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -43,8 +45,35 @@ def picks(values: Floats, action: Ints) -> Floats:
 
 
 def rounds_in(lead: tuple[int, ...]) -> int:
-    """Return the number of rounds in arrays with first axes `lead`: 1 for (R,), n for (n, R)."""
-    return 1 if len(lead) == 1 else lead[0]
+    """Return the number of rounds in arrays with first axes `lead`: 1 for (R,), n for (n, R).
+
+    It is the sum of a replica's counts if the n entries are `counted_as` several rounds each.
+    """
+    if len(lead) == 1:
+        return 1
+    counts = record_counts()
+    return lead[0] if counts is None else int(counts[:, 0].sum())
+
+
+_record_counts: ContextVar[Ints | None] = ContextVar("counts of records", default=None)
+
+
+def record_counts() -> Ints | None:
+    """Return the counts (n, R) of the records that an agent learns from, None if all are 1."""
+    return _record_counts.get()
+
+
+@contextmanager
+def counted_as(counts: Ints | None) -> Iterator[None]:
+    """Make entry i of arrays (n, R, ...) stand for `counts[i, r]` rounds of replica r.
+
+    The counts, (n, R), have the same sum in all replicas; None lets every entry be one round.
+    """
+    token = _record_counts.set(counts)
+    try:
+        yield
+    finally:
+        _record_counts.reset(token)
 
 
 def predictions(context: Floats, theta: Floats, *, shared: bool) -> Floats:

@@ -198,6 +198,11 @@ class BlockDraws:
         self._at_once: dict[Source, list[Floats]] = {}
         self._in_turn: dict[Source, list[Floats]] = {}
 
+    @property
+    def used(self) -> bool:
+        """True if a source returned numbers in the block."""
+        return bool(self._at_once or self._in_turn)
+
     def one(self, source: Source) -> Floats:
         """Return and record the next round's numbers, or return the replayed round's numbers."""
         if self._row < 0:

@@ -296,6 +296,9 @@ def compare(
     ] = False,
     json: JsonFile = None,
     minutes: Minutes = None,
+    counts: Annotated[
+        bool, typer.Option(help="In more than 20,000 rounds, draw users as counts where possible.")
+    ] = True,
 ) -> None:
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
@@ -347,6 +350,7 @@ def compare(
         env_kwargs=parse_settings(settings),
         jobs=jobs,
         limit=limit_of(minutes),
+        counts=counts,
     )
     saved = Saved()
     if out is not None:

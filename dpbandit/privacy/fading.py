@@ -22,6 +22,7 @@ from dpbandit.base import (
     AnyArray,
     Floats,
     InputError,
+    Ints,
     Streams,
     at_least,
     gaussian_target,
@@ -30,7 +31,13 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.mechanism import AGGREGATED_TRUST, Mechanism, Statistic, moving
+from dpbandit.privacy.mechanism import (
+    AGGREGATED_TRUST,
+    Mechanism,
+    Statistic,
+    counted_total,
+    moving,
+)
 from dpbandit.privacy.people import fading_norm
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend
@@ -154,6 +161,17 @@ class FadingSum(Mechanism):
                 total = self._statistic.total(*(p[:held] for p in self._pending))
                 self._exact, self._held = self._exact + total, 0
         return self._release_sum() if ends else None
+
+    def _release_counted(self, counts: Ints, *data: AnyArray) -> Floats | None:
+        if self._released == len(self._ends):
+            return None
+        self._exact = self._exact + counted_total(self._statistic, counts, data)
+        if self._used < self._ends[self._released]:
+            return None
+        if self._held:  # rounds of this batch that came one by one
+            self._exact += self._statistic.total(*(p[: self._held] for p in self._pending))
+            self._held = 0
+        return self._release_sum()
 
     def _release_sum(self) -> Floats:
         self._released += 1

@@ -9,12 +9,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import inf
+from functools import partial
+from math import inf, prod
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, InputError, Ints, abbrev, rows
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    abbrev,
+    counted_as,
+    record_counts,
+    rounds_in,
+    rows,
+)
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import TrustModel
 from dpbandit.privacy.premises import Facts, Hearing
@@ -36,6 +47,12 @@ of a block are (n, R, ...) if n > 1"""
 _witness: ContextVar[Witness | None] = ContextVar("witness", default=None)
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _call_log: ContextVar["CallLog | None"] = ContextVar("call log", default=None)
+
+
+_CHUNK_ENTRIES = 2**15
+"""Entries of records' statistics computed at once for a replica, so that memory is bounded"""
+_CHUNK_ROUNDS = 2**12
+"""Rounds that are repeated at once from records, so that memory is bounded"""
 
 
 class BudgetExceededError(InputError):
@@ -111,6 +128,9 @@ class Mechanism(ABC):
         super().__init_subclass__(**settings)
         if "__call__" in vars(cls):  # which counts calls and informs audits
             raise InputError(f"Expected {cls.__name__} to override _release, not __call__.")
+        if vars(cls).keys() & {"query", "_release", "_release_several"}:
+            # sums of records that a base class inherits would leave out these steps
+            cls._release_counted = vars(cls).get("_release_counted")
 
     def __call__(self, *datum: AnyArray) -> Floats | None:
         """Feed one round of raw data, arrays (R, ...); return a release (R, ...), or None."""
@@ -138,9 +158,18 @@ class Mechanism(ABC):
         return self(*data) if len(lead) == 1 else self.several(*data)
 
     def several(self, *data: AnyArray) -> Floats | None:
-        """Make n <= `rounds_to_release` calls, arrays (n, R, ...); return the last release."""
-        rounds = len(data[0])
-        if rounds == 1 or _witness.get() is not None:
+        """Make n <= `rounds_to_release` calls, arrays (n, R, ...); return the last release.
+
+        If the entries are `counted_as` several rounds each, n is the number of these rounds.
+        """
+        counts, rounds = record_counts(), rounds_in(data[0].shape[:2])
+        witness, take_counted = _witness.get(), self._release_counted
+        if counts is not None and (witness or _listener.get() or take_counted is None):
+            with counted_as(None):
+                for some in each_round(counts, data):
+                    release = self.several(*some)
+            return release
+        if counts is None and (rounds == 1 or witness):
             for datum in zip(*data, strict=True):
                 release = self(*datum)
             return release
@@ -154,6 +183,8 @@ class Mechanism(ABC):
             listener(self, data, rounds)
         call_log = _call_log.get()
         take = self._release_several
+        if counts is not None and take_counted is not None:
+            take = partial(take_counted, counts)
         return take(*data) if call_log is None else call_log.through(self, data, take, rounds)
 
     def control_places(self) -> tuple[int, ...]:
@@ -176,6 +207,31 @@ class Mechanism(ABC):
     def _release_several(self, *data: AnyArray) -> Floats | None:
         """Feed several rounds and return the last release; needed if `rounds_to_release` > 1."""
         raise NotImplementedError
+
+    _release_counted: Callable[..., Floats | None] | None = None
+    """method that feeds counts (n, R) of records (n, R, ...), and returns the last release"""
+
+
+def each_round(counts: Ints, data: Sequence[AnyArray]) -> Iterator[tuple[AnyArray, ...]]:
+    """Yield the rounds of records (n, R, ...) in order, record i counts[i, r] times; in chunks."""
+    ends = counts.cumsum(axis=0)
+    for start in range(0, int(ends[-1, 0]), _CHUNK_ROUNDS):
+        t = np.arange(start, min(start + _CHUNK_ROUNDS, int(ends[-1, 0])))
+        record = np.stack([np.searchsorted(end, t, side="right") for end in ends.T], axis=1)
+        yield tuple(array[record, rows(counts.shape[1])] for array in data)
+
+
+def counted_total(statistic: Statistic, counts: Ints, data: Sequence[AnyArray]) -> Floats:
+    """Return the sum `(R, *shape)` of records' clipped statistics, record i counts[i, r] times."""
+    (n, R), shape = counts.shape, statistic.shape
+    total = np.zeros((R, *shape))
+    few = max(1, _CHUNK_ENTRIES // prod(shape))  # whatever R is: the order decides the last bits
+    for some in (slice(start, start + few) for start in range(0, n, few)):
+        flat = (np.reshape(array[some], (1, -1, *array.shape[2:])) for array in data)
+        each = statistic.total(*flat).reshape(-1, R, prod(shape))  # each record by itself
+        weights = np.ascontiguousarray(counts[some].T, np.float64)[:, None]
+        total += (weights @ np.ascontiguousarray(each.swapaxes(0, 1))).reshape(R, *shape)
+    return total
 
 
 class CallLog:

@@ -26,8 +26,18 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, cast
 import numpy as np
 import scipy
 
-from dpbandit.base import AnyArray, Draws, Floats, InputError, Streams, shaped, whole
-from dpbandit.privacy.mechanism import Mechanism, Statistic
+from dpbandit.base import (
+    AnyArray,
+    Draws,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    rounds_in,
+    shaped,
+    whole,
+)
+from dpbandit.privacy.mechanism import Mechanism, Statistic, counted_total
 from dpbandit.privacy.noise import Gaussian, KNorm, Laplace
 from dpbandit.privacy.people import leaves_norm, tree_norm
 from dpbandit.privacy.premises import SUMMED
@@ -92,6 +102,7 @@ class PrefixSum(Mechanism):
         self.leaves = leaves(horizon, refresh_every)
         self._statistic, self._noise, self._every = statistic, noise, refresh_every
         self._pending: list[Floats] = []
+        self._counted = 0  # rounds of this leaf that came as counts
         self._exact: Floats | float = 0.0
 
     @property
@@ -116,16 +127,37 @@ class PrefixSum(Mechanism):
         if self._every == 1:
             total = self._statistic.total(*(np.asarray(a, dtype=np.float64) for a in data))
         else:
-            self._collect(last + 1 - len(data[0]), data)
+            self._collect(last + 1 - len(data[0]) - self._counted, data)
             if last < self._every - 1:
                 return None
-            total = self._statistic.total(*self._pending)
+            total = self._total_pending()
+            self._counted = 0
         if total.shape[1:] != self._statistic.shape:  # else noise would be broadcast, not added
             raise InputError(
                 f"Expected rounds that sum to shape {('R', *self._statistic.shape)}, "
                 f"got {total.shape}: check the shapes of context, action and reward."
             )
         self._exact += total
+        return self._release_sum()
+
+    def _release_counted(self, counts: Ints, *data: AnyArray) -> Floats | None:
+        batch, last = divmod(self._used - 1, self._every)
+        if batch >= self.leaves:
+            return None
+        self._exact += counted_total(self._statistic, counts, data)
+        self._counted += rounds_in(counts.shape)
+        if last < self._every - 1:
+            return None
+        if self._counted < self._every:
+            self._exact += self._total_pending()
+        self._counted = 0
+        return self._release_sum()
+
+    def _total_pending(self) -> Floats:
+        held = self._every - self._counted
+        return self._statistic.total(*(pending[:held] for pending in self._pending))
+
+    def _release_sum(self) -> Floats:
         noise = self._noise()
         if not noise.shape:  # there is none: the same noise in two rows would cancel
             return self._exact + noise

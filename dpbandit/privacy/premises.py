@@ -58,7 +58,10 @@ NO_FACTS: Facts = frozenset()
 SUMMED: Facts = frozenset({Fact.CLOCK, Fact.ONCE})
 """Needs of sums of rounds on a public clock, each user in one round"""
 
-RELEASING = ("__call__", "take_rounds", "several", "query", "_release", "_release_several")
+RELEASING = (
+    *("__call__", "take_rounds", "several", "query"),
+    *("_release", "_release_several", "_release_counted"),
+)
 """Methods of a mechanism that a privacy proof covers"""
 SUMMING = ("total", "gradient", "query", "after", "scores")
 """Methods of a statistic that a privacy proof covers"""

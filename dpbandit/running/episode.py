@@ -11,7 +11,7 @@ alone, with the random numbers it had in the block, and has to give the same act
 
 from collections import deque
 from math import isfinite
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
@@ -28,15 +28,21 @@ from dpbandit.base import (
     Streams,
     abbrev,
     agent_error,
+    counted_as,
 )
 from dpbandit.base.random_streams import drawn_in
 from dpbandit.privacy.mechanism import count_users
+from dpbandit.running.user_counts import Brought, UserCounts, user_counts
 from dpbandit.specs import Agent, Problem, Spec, Step, acted, check_mask, finite_array
 
 FIRST_ROUNDS = 10
 """Number of first rounds in which shapes and values of contexts, actions and steps are checked."""
 SHORTEST_BLOCK = 4
 """Smallest number of rounds that are faster to play as a block than one by one."""
+MIN_COUNTED_HORIZON = 20_001
+"""Smallest horizon of runs in which users are drawn as counts, see `user_counts`"""
+_MAX_COUNTED_ROUNDS = 10**8
+"""Largest number of rounds drawn at once as counts, a limit of NumPy's hypergeometric draws"""
 _REGRET_TOLERANCE = 1e-6
 """Relative and absolute rounding error allowed in a step's regret and means."""
 
@@ -150,6 +156,7 @@ class Episode:
         blocks: play rounds of one policy at once where agent and problem allow it.
         checked: number of first rounds whose arrays are checked; they are played one by one.
         shortest_block: smallest number of rounds of a block.
+        counts: draw users of a finite table as counts in long batches of one policy, by `count`.
     """
 
     def __init__(
@@ -162,6 +169,7 @@ class Episode:
         blocks: bool = True,
         checked: int = FIRST_ROUNDS,
         shortest_block: int = SHORTEST_BLOCK,
+        counts: bool = False,
     ) -> None:
         self.agent: Any = agent
         self.served = 0
@@ -181,6 +189,11 @@ class Episode:
         self._late: deque[tuple[Floats, AnyArray]] = deque()  # played, feedback is delayed
         self._answered: tuple[Floats, AnyArray, Floats] | None = None
         self._block, self._row = 0, 0  # rounds of the block, and how many the agent learned from
+        self.counts = user_counts(problem, streams) if counts and self._blocks else None
+        """users of the problem's table, if they can be drawn as counts, else None"""
+        self._left = 0  # rounds to come of the batch that is drawn as counts
+        self._next_try = 0  # first round in which counts may be tried again
+        self._record_counts: Ints | None = None
 
     def serve(self, most: int = 1) -> Served:
         """Play the next round, or a block of at most `most` rounds; the agent does not learn yet.
@@ -221,7 +234,12 @@ class Episode:
         context, action, feedback = self._answered
         WATCH.calls += 1
         try:
-            if most is None or not self._block:
+            if self._record_counts is not None:
+                with counted_as(self._record_counts):
+                    self.agent.update(context, action, feedback)
+                rounds = int(self._record_counts[:, 0].sum())
+                self._answered = self._record_counts = None
+            elif most is None or not self._block:
                 self.agent.update(context, action, feedback)
                 rounds, self._answered = self._block or 1, None
             else:
@@ -237,6 +255,64 @@ class Episode:
         self.learned += rounds
         count_users(rounds)
         return rounds
+
+    def count(self, most: int, before: AnyArray) -> Brought | None:
+        """Draw at most `most` rounds of one policy as counts; None if rounds have to be played.
+
+        The agent acts once for each row of the problem's table, and one random row is played again
+        alone, as in blocks; an agent that draws random numbers for a row plays rounds. It learns
+        when its batch ends. `before` (R,) contains the last actions, and is overwritten.
+        """
+        if self.counts is None or not (self._left or self._begin(self.counts)):
+            return None
+        rounds = min(most, self._left)
+        brought = self.counts.draw(rounds, before)
+        self.served += rounds
+        self._left -= rounds
+        if not self._left:
+            context, action, reward, self._record_counts = self.counts.records()
+            self._answered = context, action, reward
+            self.learn()
+        return brought
+
+    def _begin(self, users: UserCounts) -> bool:
+        """Return True if a batch begins whose users can be drawn as counts."""
+        left = min(self.longest_block(), _MAX_COUNTED_ROUNDS)
+        if left < users.fewest or self.served < self._next_try:
+            return False
+        action, chances = None, getattr(self.agent, "chances", None)
+        if chances is None:
+            WATCH.calls += 1
+            try:
+                action, drew = self._act_in_block(users.context, None)
+            except (*RAISED, OverTime) as error:
+                self._tell("act", self.served + 1, error)
+            WATCH.calls += 1
+            if drew:
+                self._next_try = 2 * self.served
+                return False
+            check_action(self._spec, self.agent, action.ravel(), action.size)
+        users.begin(action, chances)
+        self._left = left
+        return True
+
+    def as_records(self) -> None:
+        """Make `learn` pass a block as records, in the form in which counted users come.
+
+        Every round becomes two records, in the order of their answers: one that counts once, and
+        one with another user's answer, which counts 0. So counts depend on data, as they do there.
+        """
+        context, action, answer = cast(Any, self._answered)
+        other = answer[::-1]
+        least = answer <= other
+        answers = np.where(least, answer, other), np.where(least, other, answer)
+        by_two = np.stack([*answers, least, ~least], axis=1)  # (n, 4, R)
+        self._answered = (
+            np.repeat(context, 2, axis=0),
+            np.repeat(action, 2, axis=0),
+            by_two[:, :2].reshape(-1, self._R),
+        )
+        self._record_counts = by_two[:, 2:].reshape(-1, self._R).astype(np.int64)
 
     def skip(self, rounds: int) -> None:
         """Count rounds that were drawn together without calls of `act`, see `MultinomialPlay`."""
@@ -313,7 +389,7 @@ class Episode:
         mask = self._problem.masks_ahead(len(context)) if self._masked else None
         WATCH.calls += 1
         try:
-            action = self._act_in_block(context, mask)
+            action, _ = self._act_in_block(context, mask)
         except (*RAISED, OverTime) as error:
             self._tell("act", self.served + 1, error)
         WATCH.calls += 1
@@ -328,8 +404,12 @@ class Episode:
         self._answered, self._block, self._row = (context, action, step.reward), len(context), 0
         return Served(first, len(context), context, action, step, True)
 
-    def _act_in_block(self, context: Floats, mask: Bools | None) -> AnyArray:
-        """Return a block's actions (n, R); raise `BlockError` if a row's differ when replayed."""
+    def _act_in_block(self, context: Floats, mask: Bools | None) -> tuple[AnyArray, bool]:
+        """Return a block's actions (n, R), and whether the agent drew random numbers for them.
+
+        Raises:
+            BlockError: the actions of a random row differ when it is played alone.
+        """
         row = int(self._rows.integers(len(context)))
         with drawn_in(len(context)) as draws:
             action = acted(self.agent, context, mask)
@@ -343,7 +423,7 @@ class Episode:
                 f"{abbrev(action[row].tolist())} in a block of {len(context)} rounds, and alone "
                 f"{abbrev(np.asarray(alone).tolist())}. Let rounds_to_release be 1 if it cannot."
             )
-        return action
+        return action, draws.used
 
 
 def count_switches(total: Ints, before: AnyArray | None, served: Served) -> AnyArray:

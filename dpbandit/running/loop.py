@@ -14,6 +14,7 @@ from dpbandit.privacy.mechanism import LedgerCheck, logged_calls
 from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.episode import (
     FIRST_ROUNDS,
+    MIN_COUNTED_HORIZON,
     Episode,
     check_best_fixed,
     check_hindsight,
@@ -76,6 +77,7 @@ def play(
     advance: Callable[[int], None] = lambda rounds: None,
     on_mark: Callable[[Mark], None] | None = None,
     blocks: bool = True,
+    counts: bool = True,
 ) -> Log:
     """Play one agent, with one replica for each seed, up to the last mark.
 
@@ -91,6 +93,9 @@ def play(
         blocks: play rounds of one policy together where agent and problem allow it, which is
             faster; results are equal (`dpbandit.running.episode`) or have the same distribution
             (`multinomial_play`).
+        counts: draw users as counts in runs of more than 20,000 rounds where an agent's policy
+            does not change for many rounds and users are rows of a table (`user_counts`), which is
+            faster; results have the same distribution.
 
     Raises:
         InputError: an invalid environment, agent, seed or mark; values that do not fit the spec in
@@ -118,13 +123,19 @@ def play(
         player = made_agent(config, spec, streams.child("agent"))
         ledger_check = LedgerCheck(type(config).__name__, getattr(player, "ledger", None), call_log)
         together = multinomial_play(problem, player, streams) if blocks else None
-        episode = Episode(problem, player, R, streams, blocks=blocks)
+        counts = counts and spec.horizon >= MIN_COUNTED_HORIZON
+        episode = Episode(problem, player, R, streams, blocks=blocks, counts=counts)
         for mark, until in enumerate(marks.tolist()):
             long = until - done >= MIN_ROUNDS_TOGETHER and done >= FIRST_ROUNDS
             while (t := episode.served) < until:
+                brought = None
                 if together and long and before is not None and (n := together.rounds(until - t)):
                     brought = together.play(n, before, mark=t + n == until)
                     episode.skip(n)
+                elif episode.counts is not None and before is not None:
+                    brought = episode.count(until - t, before)
+                    bounds.skip(episode.served - t)
+                if brought is not None:
                     total_regret += brought.regret
                     total_reward += brought.reward
                     total_switches += brought.switches

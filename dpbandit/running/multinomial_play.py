@@ -9,25 +9,18 @@ Total rewards are raw data: they go to the agent's mechanism. The agent itself g
 its own draws and the mechanism's releases.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base import Floats, Ints, Streams
+from dpbandit.base import Ints, Streams
 from dpbandit.privacy.batches import CountedSums
+from dpbandit.running.user_counts import Brought
 from dpbandit.specs import Agent, Problem
 
 MIN_ROUNDS_TOGETHER = 50
 """Smallest number of rounds between two marks that are faster to draw together than to play."""
-
-
-class Brought(NamedTuple):
-    """Total regret, total reward and number of switches of action in some rounds, (R,) each."""
-
-    regret: Floats
-    reward: Floats
-    switches: Ints
 
 
 class MultinomialPlay:

@@ -46,6 +46,8 @@ class ResolvedProblem(NamedTuple):
     """label of the problem in titles"""
     recorded: Mapping[str, Any]
     """arguments that results record; for a function, also the fields of the problem that it made"""
+    counts: bool = True
+    """True if users may be drawn as counts, see `dpbandit.running.user_counts`"""
 
 
 def resolve_problem(

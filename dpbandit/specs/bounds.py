@@ -162,6 +162,10 @@ class Bounds:
             self._judge_buffered()
         return self._judge([bound.array(context, step) for bound in self._bounds])
 
+    def skip(self, rounds: int) -> None:
+        """Count rounds whose data are known to lie within all bounds."""
+        self._seen += rounds
+
     def share(self) -> Floats:
         """Return the share of each replica's rounds so far with data beyond a bound, (R,)."""
         if self._held:

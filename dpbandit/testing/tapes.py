@@ -11,10 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import InputError, Ints, Seed, Streams, random_streams, rows
+from dpbandit.base import (
+    InputError,
+    Ints,
+    Seed,
+    Streams,
+    counted_as,
+    random_streams,
+    record_counts,
+    rows,
+)
 from dpbandit.base.random_streams import Draws
 from dpbandit.privacy import Ledger, Mechanism
-from dpbandit.privacy.mechanism import LedgerCheck, PersonalMemory, logged_calls
+from dpbandit.privacy.mechanism import LedgerCheck, PersonalMemory, each_round, logged_calls
 from dpbandit.running.episode import BlockError, Episode, Served
 from dpbandit.specs import AgentConfig, Spec, Step, check_available, made_agent
 
@@ -322,14 +331,15 @@ def run(
 ) -> Tape:
     """Play `world` and record all calls of mechanisms, which return the releases of a `replay`.
 
-    With `blocks`, single rounds and blocks alternate if the agent can play blocks. Memory is
+    With `blocks`, single rounds and blocks alternate if the agent can play blocks; it learns from
+    every other block as from users who are drawn as counts (`Episode.as_records`). Memory is
     recorded unless `remember` is False, which saves most of the time, and calls are recorded unless
     `record` is False. After `calls` calls, if given, the run ends before the agent uses the last
     release. `admit`, if given, clips each datum.
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
     """
-    memories, personal, clock, in_blocks = [], [], Clock(), 0
+    memories, personal, clock, in_blocks, as_records = [], [], Clock(), 0, False
     seeds = range(world.context.shape[1]) if seeds is None else seeds
     nothing = nullcontext(Calls([], [], []))
     recorder = recording(replay, admit, calls, clock) if record else nothing
@@ -340,6 +350,9 @@ def run(
         for served in by_turns(episode, len(world.context)):
             in_blocks += served.rounds * served.is_block
             clock.start(episode.learned, served.rounds)
+            if served.is_block and as_records:
+                episode.as_records()
+            as_records ^= served.is_block
             episode.learn()
             if remember:
                 remembered, personal_memory = memory(agent)
@@ -426,6 +439,10 @@ def recording(
         return release
 
     def recorded_calls(self: Mechanism, *data: Any) -> Any:
+        if (counts := record_counts()) is not None:
+            (every_round,) = each_round(counts, data)
+            with counted_as(None):
+                return recorded_calls(self, *every_round)
         if len(data[0]) == 1:
             return recorded_call(self, *(array[0] for array in data))
         if admit is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit, ndtri, softmax
 
 from dpbandit.base import Floats, InputError, Ints, at_least, norms, one_of, whole
-from dpbandit.envs.contextual.problems import TidalChoices
+from dpbandit.envs.contextual.problems import Table, TidalChoices
 from dpbandit.specs import ContextualSpec, PriceListSpec
 
 CameraContext: TypeAlias = Literal["posterior", "answers", "score"]
@@ -203,6 +203,11 @@ class _CameraSales(TidalChoices):
         self._known = self._people.context(self.contexts)  # (C, d)
         self._margins = margins
         self._chances = self._people.expected(expit(self._people.utility(cameras, price)))
+
+    @property
+    def table(self) -> Table | None:  # type: ignore[override]
+        table = super().table
+        return None if table is None else table._replace(weight=self._people.weights)
 
     def _rows_from(self, uniforms: Floats) -> Ints:
         return self._people.drawn(uniforms)

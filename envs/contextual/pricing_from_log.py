@@ -46,7 +46,7 @@ from dpbandit.envs.contextual.logs import (
     unit_cost_of,
     unit_of,
 )
-from dpbandit.envs.contextual.problems import TidalChoices, Users
+from dpbandit.envs.contextual.problems import Table, TidalChoices, Users
 from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.offline.columns import numbers
 from dpbandit.shelf import from_shelf
@@ -420,6 +420,10 @@ class PricingFromLog(TidalChoices):
                     f"Expected person={abbrev(self.person)} to be a column of its own, not the "
                     "price, the sale or a feature."
                 )
+
+    @property
+    def table(self) -> Table | None:  # type: ignore[override]
+        return super().table if self._customers is None else None
 
     def _start(self, streams: Streams) -> None:
         if self._customers is None:

@@ -37,6 +37,13 @@ _MAX_VALUES_AHEAD = 1 << 24
 """Largest number of array entries (128 MB) for which `_MIN_ROUNDS_AHEAD` are drawn"""
 
 
+_DRAWING = {
+    *("context", "step", "steps", "contexts_ahead", "_users", "_answers"),
+    *("_rows_from", "_contexts_of", "_chances_of"),
+}
+"""Methods that decide how users are drawn"""
+
+
 class Users(NamedTuple):
     """Users of n rounds for R replicas and K arms."""
 
@@ -50,6 +57,19 @@ class Users(NamedTuple):
     """True for arms that are available to a user, (n, R, K); None if `spec.masks` is "none\""""
 
 
+class Table(NamedTuple):
+    """Rows of which every round's user is one, drawn independently, with A possible answers."""
+
+    context: Floats
+    """contexts of the rows, (M, d)"""
+    weight: Floats
+    """probability of each row, (M,)"""
+    chance: Floats
+    """probability of each answer of a row to an arm, (M, K, A)"""
+    reward: Floats
+    """reward for each answer, (M, K, A)"""
+
+
 class ContextualProblem(WithAvailability, ABC):
     """A `Problem` with finitely many arms; a subclass defines how users are drawn.
 
@@ -60,6 +80,15 @@ class ContextualProblem(WithAvailability, ABC):
     """
 
     spec: ContextualSpec
+    table: Table | None = None
+    """rows of users, if they have the same law in all rounds; then rounds can be drawn as counts"""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        above = [vars(kind).keys() for kind in cls.__mro__]
+        with_table = next(i for i, names in enumerate(above) if "table" in names)
+        if any(names & _DRAWING for names in above[:with_table]):
+            cls.table = None  # that of a base class would be another law
 
     @abstractmethod
     def _start(self, streams: Streams) -> None: ...
@@ -179,6 +208,10 @@ class ContextualProblem(WithAvailability, ABC):
             reward = self._delay(reward)
         return Step(reward, expected, oracle, oracle - expected)
 
+    def add_expected(self, totals: Floats) -> None:
+        """Add expected total rewards (R, K) of each arm in rounds that were drawn as counts."""
+        self._totals += totals
+
     def best_fixed(self) -> Ints:
         # the arm (R,) with the largest expected total so far; see the class for masked arms
         return self._totals.argmax(axis=1)
@@ -265,6 +298,12 @@ class ResampledChoices(Resampled):
     _chances: Floats
     _margins: Floats
 
+    @property
+    def table(self) -> Table | None:  # type: ignore[override]
+        yes, M = self._chances, len(self._known)
+        reward = np.broadcast_to(np.stack([0 * self._margins, self._margins], -1), (*yes.shape, 2))
+        return Table(self._known, np.full(M, 1 / M), np.stack([1 - yes, yes], -1), reward)
+
     def _answers(self, row: Ints, uniforms: Floats) -> Users:
         context, chance = self._contexts_of(row), self._chances_of(row)  # (n, R, d), (n, R, K)
         yes = uniforms[..., None] < chance
@@ -299,6 +338,10 @@ class TidalChoices(ResampledChoices):
         if self.clock and self.season is None:
             raise InputError("Expected season=(amplitude, period) with clock=True, got none.")
         return self._known.shape[1] + 2 * self.clock
+
+    @property
+    def table(self) -> Table | None:  # type: ignore[override]
+        return None if self.clock or self._tides != Tides() else super().table
 
     def _start(self, streams: Streams) -> None:
         super()._start(streams)

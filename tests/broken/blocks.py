@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents import DPUCB, KLUCBSums
+from dpbandit.base import record_counts
 
 
 class PeeksAhead(DPUCB):
@@ -32,6 +33,35 @@ class SumsBlocks(DPUCB):
 
     def learn(self, context: Any, action: Any, feedback: Any) -> None:
         super().learn(context, action, feedback[::-1] if action.ndim > 1 else feedback)
+
+
+class CountsRecords(DPUCB):
+    """Takes every record of counted users for one round."""
+
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        self.round += len(action) if action.ndim > 1 else 1
+        self.learn(context, action, feedback)
+
+    def scores(self, context: Any) -> Any:
+        return super().scores(context) * (-1) ** self.round
+
+
+class ReadsCounts(DPUCB):
+    """Keeps how many users a record stands for, which mechanisms alone may know."""
+
+    def learn(self, context: Any, action: Any, feedback: Any) -> None:
+        super().learn(context, action, feedback)
+        if (counts := record_counts()) is not None:
+            self._counts = counts
+
+
+class FeedsTwice(DPUCB):
+    """Feeds its sums every block or batch of counted users twice."""
+
+    def learn(self, context: Any, action: Any, feedback: Any) -> None:
+        if action.ndim > 1:
+            self.sums.several(context, action, feedback)
+        super().learn(context, action, feedback)
 
 
 class KeepsTotals(KLUCBSums):

@@ -25,7 +25,7 @@ from dpbandit.privacy import Ledger, PrefixSum
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing import check_agent, check_problem
-from tests.broken.blocks import PeeksAhead, RemembersBlocks, SumsBlocks
+from tests.broken.blocks import CountsRecords, PeeksAhead, ReadsCounts, RemembersBlocks, SumsBlocks
 from tests.broken.leaks import MECHANISM, STATE, Broken, HalfTheNoise, OneByOne
 from tests.broken.ledgers import Bookkeeper, PromisesAlone
 from tests.each import each
@@ -174,6 +174,8 @@ class OwnWord(DPUCB):
         (DPUCB(refresh_every=30), "within rounds=24: nothing was checked"),
         (PeeksAhead(refresh_every=6), "PeeksAhead to choose every round of a block by its own"),
         (RemembersBlocks(refresh_every=6), "one user of each replica .* what the agent remembers"),
+        (ReadsCounts(refresh_every=6), "one user of each replica .* what the agent remembers"),
+        (CountsRecords(refresh_every=6), "CountsRecords to play, feed and release in blocks"),
         (SumsBlocks(refresh_every=6), "SumsBlocks to play, feed and release in blocks what it"),
     ],
 )
