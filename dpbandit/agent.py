@@ -48,6 +48,7 @@ from dpbandit.base import (
     one_of,
     positive,
     privacy_target,
+    rounds_in,
     share,
     whole,
 )
@@ -270,7 +271,7 @@ class Arms(Agent[ContextualSpec]):
         return best_allowed(self.scores(context), mask)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        self.round += 1 if action.ndim == 1 else len(action)
+        self.round += 1 if action.ndim == 1 else rounds_in(action.shape)
         self.learn(context, action, feedback)
 
     def scores(self, context: Floats) -> Floats:

@@ -292,6 +292,14 @@ def test_what_is_not_allowed_in_rounds_is_not_allowed_with_counts(early):
         play(Tiny(), FeedsTwice(refresh_every=50), [0], **how)
 
 
+def test_an_agent_counts_users_and_not_records(early, monkeypatch):
+    """After 400 rounds, all batches but the first as counts, its own number of rounds is 400."""
+    made, make = [], DPUCB.make
+    monkeypatch.setattr(DPUCB, "make", lambda *how: made.append(make(*how)) or made[-1])
+    play(Tiny(), DPUCB(refresh_every=50), [0, 1], marks=np.array([400]))
+    assert made[-1].round == 400
+
+
 def test_where_counts_are_drawn(monkeypatch):
     """In more than 20,000 rounds, of tables without tides, masks, delays and returning people,
     whose data lie within the bounds; nothing else moves, and `counts=False` plays rounds."""
