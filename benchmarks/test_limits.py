@@ -14,9 +14,8 @@ import pytest
 from dpbandit.agents import DPFTRL, DPUCB, Hedge, LinUCB
 from dpbandit.offline import Logged, evaluate
 from dpbandit.results.runs import log_marks
-from dpbandit.running.compare import replicas_at_once
 from dpbandit.running.environments import problem_maker
-from dpbandit.running.loop import play
+from dpbandit.running.loop import play, replicas_at_once
 from dpbandit.running.resolve import resolve_agent
 from dpbandit.specs import ContextualSpec
 

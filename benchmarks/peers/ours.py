@@ -10,9 +10,8 @@ from world import ALPHA, NOISE, RIDGE, draw
 from dpbandit.agents import LinUCB
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.results.runs import log_marks
-from dpbandit.running.compare import replicas_at_once
 from dpbandit.running.environments import problem_maker
-from dpbandit.running.loop import play
+from dpbandit.running.loop import play, replicas_at_once
 from dpbandit.specs import ContextualSpec
 
 AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)  # as in the other programs

@@ -2,12 +2,50 @@
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from dpbandit.base.inputs import InputError
+from dpbandit.base.inputs import MOST_JOBS, InputError, whole
+
+_START_SECONDS = 1.0
+"""Time in which a worker process starts and imports what agents need."""
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Raise `InputError` unless the number of processes is None, or from 1 to 1024."""
+    if jobs is not None:
+        whole("jobs", jobs, 1, MOST_JOBS)
+
+
+def useful_jobs(jobs: int | None, seconds: Sequence[float]) -> int:
+    """Return how many processes, at most `jobs`, should share tasks that take these times.
+
+    It is 1 unless sharing saves more than twice the start of a process. None is the number of
+    cores.
+
+    >>> useful_jobs(2, [9, 5, 1]), useful_jobs(2, [9, 1]), useful_jobs(2, [9])
+    (2, 1, 1)
+    """
+    total, longest = sum(seconds), max(seconds, default=0.0)
+    if len(seconds) < 2 or total - longest <= 2 * _START_SECONDS:
+        return 1
+    if jobs is None:
+        from joblib import cpu_count  # not before: slow to import
+
+        jobs = cpu_count()
+    jobs = min(jobs, len(seconds))
+    return jobs if total - max(longest, total / jobs) > 2 * _START_SECONDS else 1
+
+
+def is_picklable(thing: Any) -> bool:
+    """Return True if `thing` can be pickled and sent to another process."""
+    try:
+        check_picklable("it", thing, "jobs=None")
+    except InputError:
+        return False
+    return True
 
 
 def check_picklable(

@@ -38,6 +38,7 @@ from dpbandit.commands.options import (
     Env,
     Epsilon,
     Horizon,
+    Jobs,
     JsonFile,
     Minutes,
     Replicas,
@@ -286,7 +287,7 @@ def compare(
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-5,
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(help="Number of processes that share the replicas.")] = 1,
+    jobs: Jobs = None,
     settings: Settings = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the tables, results.json and regret.png.")

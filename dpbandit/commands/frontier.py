@@ -14,6 +14,7 @@ import typer
 from dpbandit.base import InputError, parse_settings, rounded
 from dpbandit.commands.options import (
     Horizon,
+    Jobs,
     Minutes,
     Replicas,
     Seed,
@@ -83,7 +84,13 @@ def frontier(
         agents = [f"{known}:epsilon={epsilon}" for epsilon in _EPSILONS]
         agents += [public] if public != "uniform" else []
         results = compare(
-            env, agents, horizon=horizon, replicas=replicas, seed=seed, env_kwargs=arguments
+            env,
+            agents,
+            horizon=horizon,
+            replicas=replicas,
+            seed=seed,
+            env_kwargs=arguments,
+            jobs=None,
         )
     regret = value * (results["Uniform"].summary()["mean"].iloc[0] if share else 1.0)
     found = results.epsilon_for(regret, agent=known)
@@ -203,7 +210,7 @@ def sweep(
     backend: Annotated[
         str, typer.Option(help="loky (processes), threading or dask (a cluster).")
     ] = "loky",
-    jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
+    jobs: Jobs = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
     ] = None,

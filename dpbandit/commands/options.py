@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from dpbandit.results.results import Results
 
 
+Jobs = Annotated[
+    int | None, typer.Option(help="Most worker processes, 1 to 1024; by default one per core.")
+]
+
 _NAME_LETTERS = 14
 """Names of agents with more letters are wrapped in tables, so that numbers have room."""
 

@@ -10,7 +10,7 @@ import typer
 
 from dpbandit.base import one_of
 from dpbandit.base.tables import Table
-from dpbandit.commands.options import say, screen
+from dpbandit.commands.options import Jobs, say, screen
 from dpbandit.commands.usage import Once
 from dpbandit.running.settings import listed
 from dpbandit.suite import problems, run_suite, verify, write_card
@@ -67,7 +67,7 @@ def run(
         "suite"
     ),
     size: Annotated[str, typer.Option(help="small or full.")] = "small",
-    jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
+    jobs: Jobs = None,
     backend: Backend = "loky",
     scheduler: Scheduler = None,
     minutes: Annotated[
@@ -205,7 +205,7 @@ def check_file(
         bool,
         typer.Option("--trust", help="Import modules, and take priors, that the file names."),
     ] = False,
-    jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
+    jobs: Jobs = None,
     minutes: Annotated[
         float, typer.Option(help="Minutes of an agent, as of `dpbandit suite run`.")
     ] = MINUTES,

@@ -1,17 +1,16 @@
 """Comparison of agents on the same users, with certificates and baselines."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from math import ceil
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dpbandit.base import (
-    MOST_JOBS,
     MOST_REPLICAS,
     MOST_ROUNDS,
     AgentError,
@@ -24,10 +23,13 @@ from dpbandit.base import (
     Seed,
     Streams,
     TimeLimit,
+    check_jobs,
     check_length,
     check_picklable,
+    is_picklable,
     provenance,
     time_limit,
+    useful_jobs,
     warnings_on_stderr,
     whole,
 )
@@ -39,7 +41,15 @@ from dpbandit.results.problems import Setup, as_words
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, describe, log_marks
 from dpbandit.running.foreign import PATIENT, each_apart, is_of_others, limit_for
-from dpbandit.running.loop import Log, Mark, check_callback, play
+from dpbandit.running.loop import (
+    Log,
+    Mark,
+    check_callback,
+    consecutive,
+    joined,
+    play,
+    replicas_at_once,
+)
 from dpbandit.running.resolve import (
     AnyAgent,
     AnyAgents,
@@ -56,35 +66,7 @@ from dpbandit.specs import (
     Problem,
     Spec,
     made_agent,
-    matrix_entries,
 )
-
-_CACHE_BYTES, _MAX_REPLICAS_TOGETHER = 1 << 22, 256
-"""Bytes for the matrices of replicas that run together, and largest number of such replicas."""
-
-
-def replicas_at_once(spec: Spec, config: AgentConfig | None = None) -> int:
-    """Return the number of replicas whose matrices fit in the cache; affects only the speed.
-
-    Matrices are as large as `spec` suggests, or as the agent of `config` needs.
-    """
-    entries = spec.matrix_entries if config is None else matrix_entries(config, spec)
-    return max(1, min(_MAX_REPLICAS_TOGETHER, _CACHE_BYTES // (8 * entries)))
-
-
-def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
-    """Split replica numbers into blocks (first, last + 1) of at most `size` consecutive ones.
-
-    >>> consecutive([0, 1, 2, 5, 6], 2)
-    [(0, 2), (2, 3), (5, 7)]
-    """
-    numbers = np.array(replicas, dtype=int)
-    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-    return [
-        (int(part[i]), int(part[min(i + size, len(part)) - 1]) + 1)
-        for part in parts
-        for i in range(0, len(part), size)
-    ]
 
 
 def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
@@ -182,7 +164,7 @@ def compare(
     replicas: int = 20,
     seed: int = 0,
     env_kwargs: Mapping[str, Any] | None = None,
-    jobs: int = 1,
+    jobs: int | None = 1,
     progress: bool = True,
     on_mark: Callable[[Mark], None] | None = None,
     limit: TimeLimit | None = None,
@@ -205,10 +187,12 @@ def compare(
             only.
         seed: random seed, 0 to 2^32 - 1.
         env_kwargs: further arguments of the environment.
-        jobs: number of processes that share the replicas, 1 to 1,024; results do not depend on it.
+        jobs: largest number of processes that share the agents and their batches of replicas, 1 to
+            1,024; None for the number of cores, or for 1 if something cannot be sent to processes.
+            A run that ends sooner in this process starts none. Results do not depend on it.
         on_mark: function that is called with a `Mark` at every mark of every agent, about 500
-            times each; with one job only.
-        progress: show a progress bar, one for each job, after two seconds.
+            times each, in this process.
+        progress: show a progress bar, one for each process, after two seconds.
         limit: time limits of an agent on a block of replicas; by default none. With a limit,
             foreign agents play in separate processes, and one that ends its process is left out
             like other agents that fail.
@@ -228,9 +212,9 @@ def compare(
         whole("horizon", horizon, 1, MOST_ROUNDS)
     whole("replicas", replicas, 1, MOST_REPLICAS)
     whole("seed", seed, 0, 2**32 - 1)
-    whole("jobs", jobs, 1, MOST_JOBS)
+    check_jobs(jobs)
     check_callback(on_mark)
-    if on_mark is not None and jobs > 1:
+    if on_mark is not None and (jobs or 1) > 1:
         raise InputError(f"Expected jobs={jobs} to be 1: on_mark is called in this process.")
     resolved = resolve_problem(env, horizon=horizon, env_kwargs=env_kwargs)
     resolved = resolved._replace(counts=counts)
@@ -243,8 +227,9 @@ def compare(
     sent |= {f"agent {name!r}": config for name, config in configs.items()}
     others = {name: config for name, config in configs.items() if is_of_others(config)}
     apart = limit is not None and on_mark is None and bool(others or limit != PATIENT)
-    for what, thing in sent.items() if jobs > 1 or apart else ():
-        check_picklable(what, thing, f"jobs={jobs}" if jobs > 1 else "limit=")
+    several = (jobs or 1) > 1
+    for what, thing in sent.items() if several or apart else ():
+        check_picklable(what, thing, f"jobs={jobs}" if several else "limit=")
     certificates = dict[str, Certificate]()
     for name, config in configs.items():
         try:
@@ -252,28 +237,24 @@ def compare(
         except AgentError as error:
             failed[name] = error.of(name)
     configs = _left(configs, requested, failed)
-    groups, size = _groups(configs), replicas_at_once(spec)
-    if jobs > 1:
-        size = min(size, ceil(replicas / ceil(2 * jobs / len(groups))))
-    blocks = consecutive(range(replicas), size)
-    logs_by_block: list[LogsByAgent] = [{} for _ in blocks]
-    if jobs == 1 and not apart:
+    tasks = _tasks(configs, spec, replicas, limit if apart else None)
+    alone = on_mark is not None or useful_jobs(jobs, [task.seconds for task in tasks]) == 1
+    alone = alone or (jobs is None and not all(map(is_picklable, sent.values())))
+    logs_by_task: list[LogsByAgent] = []
+    if alone and not apart:
         with Progress(len(configs) * spec.horizon * replicas, visible=progress) as bar:
-            logs_by_block = [
-                _block_logs(resolved, configs, seed, block, bar, on_mark) for block in blocks
-            ]
+            for block in consecutive(range(replicas), replicas_at_once(spec)):
+                logs_by_task.append(_block_logs(resolved, configs, seed, block, bar, on_mark))
     else:
-        tasks = [(block, group) for group in groups for block in blocks]
         parts = {
-            f"part {k} of {len(tasks)}": len(group) * spec.horizon * (block[1] - block[0])
-            for k, (block, group) in enumerate(tasks, start=1)
+            f"part {k} of {len(tasks)}": len(configs) * spec.horizon * (last - first)
+            for k, (configs, (first, last), *_) in enumerate(tasks, start=1)
         }
         with Board(parts, visible=progress) as board:
-            found = _logs_in_processes(resolved, seed, tasks, board, [*parts], jobs, limit)
-        for k, logs in enumerate(found):
-            logs_by_block[k % len(blocks)] |= logs
+            logs_by_task = _logs_in_processes(resolved, seed, tasks, board, [*parts], jobs, limit)
+    logs_of = {name: [logs[name] for logs in logs_by_task if name in logs] for name in configs}
     for name in configs:
-        for why in (parts[name] for parts in logs_by_block):
+        for why in logs_of[name]:
             if isinstance(why, InputError):
                 failed.setdefault(name, why)
     configs = _left(configs, requested, failed)
@@ -290,11 +271,17 @@ def compare(
     )
     runs = []
     for name, config in configs.items():
-        agent_logs = [log for parts in logs_by_block for log in _played(parts[name])]
+        agent_logs = [log for logs in logs_of[name] for log in _played(logs)]
         runs.append(as_run(setup, name, config, certificates[name], agent_logs))
     return Results(tuple(runs), sentences)
 
 
+ROUND_SECONDS, REPLICA_SECONDS = 1e-4, 2e-6
+"""Time that a learning agent's round takes at least, and each of its replicas on top."""
+_BASELINE_SHARE = 0.1
+"""Time of a baseline's round as a share of a learning agent's."""
+_MAX_TASKS_OF_AGENT = 64
+"""Largest number of tasks of one agent."""
 LogsByAgent: TypeAlias = dict[str, list[Log] | InputError]
 """Agent's name -> its logs, or the error with which it failed."""
 
@@ -362,8 +349,7 @@ def _logs_of(
     marks, played = log_marks(resolved.arguments["horizon"]), list[Log]()
     if isinstance(config, Hindsight):  # the best action from another agent's log, on equal users
         met = next((log for log in logs.values() if not isinstance(log, InputError)), None)
-        best = met or [_empty_log(resolved, seed, block, marks)]
-        config = config.with_answer(np.concatenate([log.best_fixed for log in best]))
+        best = joined(met or [_empty_log(resolved, seed, block, marks)]).best_fixed
     size = replicas_at_once(resolved.make(**resolved.arguments).spec, config)
     for first, last in consecutive(range(*block), size):
         bar.working_on(name, rate=last - first)
@@ -372,8 +358,11 @@ def _logs_of(
             resolved.make(**resolved.arguments),
             [(seed, r) for r in range(first, last)],
         )
+        player = config
+        if isinstance(config, Hindsight):
+            player = config.with_answer(best[first - block[0] : last - block[0]])
         how: dict[str, Any] = {"advance": bar.advance, "on_mark": mark_callback}
-        played.append(play(problem, config, seeds, marks=marks, counts=resolved.counts, **how))
+        played.append(play(problem, player, seeds, marks=marks, counts=resolved.counts, **how))
     return played
 
 
@@ -389,54 +378,96 @@ def _tell(on_mark: Callable[[Mark], None], name: str, first: int, mark: Mark) ->
     on_mark(replace(mark, agent=name, first_replica=first))
 
 
-def _groups(configs: Mapping[str, AgentConfig]) -> list[dict[str, AgentConfig]]:
-    """Split agents into tasks, foreign ones first, then private ones, which mostly take longest.
+def _is_baseline(config: AgentConfig) -> bool:
+    from dpbandit.agents import Centre, Uniform  # imports 60 files: only when needed
 
-    Oracles (such as BestFixed) join the task of the last agent, whose log has the best action.
+    return isinstance(config, Hindsight | Uniform | Centre)
+
+
+def rough_seconds(config: AgentConfig, spec: Spec, first: int, last: int) -> float:
+    """Return a rough estimate of the time that replicas `first` to `last` - 1 take."""
+    batches = ceil((last - first) / replicas_at_once(spec, config))
+    seconds = spec.horizon * (batches * ROUND_SECONDS + (last - first) * REPLICA_SECONDS)
+    return seconds * (_BASELINE_SHARE if _is_baseline(config) else 1.0)
+
+
+class Task(NamedTuple):
+    """Agents that play a block of consecutive replicas in one process."""
+
+    configs: dict[str, AgentConfig]
+    block: tuple[int, int]
+    seconds: float
+    """rough estimate of the time"""
+    apart: bool
+    """True for a foreign agent with a time limit, which gets a process of its own"""
+
+
+def _tasks(
+    configs: Mapping[str, AgentConfig], spec: Spec, replicas: int, limit: TimeLimit | None
+) -> list[Task]:
+    """Share agents' whole batches of replicas among tasks, as halves would take as long as wholes.
+
+    Foreign agents come first, and then the agents that probably take longest: those with most
+    batches, and private ones. All baselines, which take a tenth, are one task, as an oracle needs
+    the log of another agent on the same users. Agents of many small batches have long tasks.
     """
-    groups, oracles = list[dict[str, AgentConfig]](), dict[str, AgentConfig]()
-    order = {
-        name: (not is_of_others(config), not getattr(config, "epsilon", None))
-        for name, config in configs.items()
-    }
-    for name in sorted(configs, key=order.__getitem__):
-        if isinstance(configs[name], Hindsight):
-            oracles[name] = configs[name]
-        else:
-            groups.append({name: configs[name]})
-    groups[-1] |= oracles
-    return groups
+    baselines = {name: config for name, config in configs.items() if _is_baseline(config)}
+    groups = [{name: config} for name, config in configs.items() if name not in baselines]
+    found = list[Task]()
+    for group in [*groups, baselines]:
+        one = next(iter(group.values()))
+        size = replicas_at_once(spec, one)
+        size *= ceil(ceil(replicas / size) / _MAX_TASKS_OF_AGENT)
+        apart = limit is not None and any(map(is_of_others, group.values()))
+        for block in consecutive(range(replicas), size):
+            seconds = sum(rough_seconds(config, spec, *block) for config in group.values())
+            found.append(Task(group, block, seconds, apart))
+    return sorted(found, key=_order)
+
+
+def _order(task: Task) -> tuple[bool, float, bool]:
+    private = any(getattr(config, "epsilon", None) for config in task.configs.values())
+    return not task.apart, -task.seconds, not private
 
 
 def _logs_in_processes(
     resolved: ResolvedProblem,
     seed: int,
-    tasks: Sequence[tuple[tuple[int, int], Mapping[str, AgentConfig]]],
+    tasks: Sequence[Task],
     board: Board,
     parts: Sequence[str],
-    jobs: int,
+    jobs: int | None,
     limit: TimeLimit | None,
 ) -> list[LogsByAgent]:
-    """Play tasks (block of replicas, agents) in worker processes, with progress bars on `board`.
+    """Play tasks, with progress bars on `board`, and return their logs.
 
-    With a limit, tasks of foreign agents, which come first, have one process each.
+    Foreign agents with a limit never play in this process, nor in one with dpbandit's own. An
+    agent whose process ends has failed; other agents' logs are kept.
     """
-    from joblib import Parallel, delayed  # not before: slow to import
-
     calls = [
-        (resolved, configs, seed, block, board.note(part), limit)
-        for part, (block, configs) in zip(parts, tasks, strict=True)
+        (resolved, task.configs, seed, task.block, board.note(part), limit)
+        for part, task in zip(parts, tasks, strict=True)
     ]
-    many = sum(limit is not None and any(map(is_of_others, one.values())) for _, one in tasks)
-    apart = each_apart(_silent_block_logs, calls[:many], jobs, limit or PATIENT)
-    parallel = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
-    in_pool = parallel(delayed(_silent_block_logs)(*call) for call in calls[many:])
-    met = []
-    for part, (_, configs), logs in zip(parts, tasks, chain(apart, in_pool), strict=True):
+    many = sum(task.apart for task in tasks)
+    done = [partial(board.finish, part) for part in parts]
+
+    def shared(some: slice) -> Iterator[Any]:
+        useful = useful_jobs(jobs, [task.seconds for task in tasks[some]])
+        if useful == 1 and not any(task.apart for task in tasks[some]):
+            for call, finish in zip(calls[some], done[some], strict=True):
+                logs = _silent_block_logs(*call)
+                finish()
+                yield logs
+        else:
+            how = (useful, limit or PATIENT, done[some])
+            yield from each_apart(_silent_block_logs, calls[some], *how)
+
+    in_order = chain(shared(slice(many)), shared(slice(many, None)))
+    found = []
+    for task, logs in zip(tasks, in_order, strict=True):
         ended = isinstance(logs, AgentError)
-        met.append({name: logs.of(name) for name in configs} if ended else logs)
-        board.finish(part)
-    return met
+        found.append({name: logs.of(name) for name in task.configs} if ended else logs)
+    return found
 
 
 def _silent_block_logs(
@@ -487,21 +518,18 @@ def as_run(
     """
     for log in logs:
         check_played(name, proof, log.ledger, len(log.clipped))
-    regret, reward, switches = (
-        np.concatenate([getattr(log, what) for log in logs], axis=1)
-        for what in ("regret", "reward", "switches")
-    )
+    log = joined(logs)
     return AgentRun(
         setup=setup,
         name=name,
         config=describe(config),
         certificate=proof,
-        marks=log_marks(setup.horizon)[-len(regret) :] if marks is None else marks,
-        replicas=np.arange(first, first + regret.shape[1]),
-        regret=regret,
-        reward=reward,
-        switches=switches,
-        clipped=np.concatenate([log.clipped for log in logs]),
-        seconds=sum(log.seconds for log in logs),
+        marks=log_marks(setup.horizon)[-len(log.regret) :] if marks is None else marks,
+        replicas=np.arange(first, first + len(log.clipped)),
+        regret=log.regret,
+        reward=log.reward,
+        switches=log.switches,
+        clipped=log.clipped,
+        seconds=log.seconds,
         provenance=provenance(),
     )

@@ -65,18 +65,20 @@ def each_apart(
     tasks: Sequence[tuple[Any, ...]],
     jobs: int,
     limit: TimeLimit,
+    callbacks: Sequence[Callable[[], object]] = (),
 ) -> Iterator[Any]:
     """Yield the function's result for each task, in order, or an `AgentError` if its process died.
 
     Up to `jobs` tasks run at a time, each alone in a worker process. So a process that ends or
-    exceeds the limit belongs to a known task, and another process replaces it.
+    exceeds the limit belongs to a known task, and another process replaces it. `callbacks` has a
+    function for each task, which a thread calls when the task has ended.
     """
     idle: SimpleQueue[Any] = SimpleQueue()
     started: list[Any] = []
     for _ in range(min(jobs, len(tasks))):
         idle.put(None)
 
-    def played(task: tuple[Any, ...]) -> Any:
+    def played(task: tuple[Any, ...], callback: Callable[[], object]) -> Any:
         worker = idle.get() or _worker(started)
         try:
             done = worker.submit(partial(_with_one_thread, function), *task)
@@ -92,10 +94,11 @@ def each_apart(
             return AgentError("It", f"took more than {limit.run:g} s", "its run", None, "killed")
         finally:
             idle.put(worker)
+            callback()
 
     threads = ThreadPoolExecutor(max(1, min(jobs, len(tasks))))
     try:
-        yield from threads.map(played, tasks)
+        yield from threads.map(played, tasks, callbacks or [lambda: None] * len(tasks))
     finally:  # also after Ctrl-C: workers end first, then the threads that wait for them
         threads.shutdown(wait=False, cancel_futures=True)
         for worker in started:

@@ -27,13 +27,43 @@ from dpbandit.specs import (
     Bounds,
     Clips,
     Hindsight,
+    Problem,
     Spec,
     begin,
     made_agent,
+    matrix_entries,
 )
 
 _MIN_WARNED_ROUNDS = 100
 """Smallest horizon of a run that may get a warning about late releases."""
+
+
+_CACHE_BYTES, _MAX_REPLICAS_TOGETHER = 1 << 22, 256
+"""Bytes for the matrices of replicas that run together, and largest number of such replicas."""
+
+
+def replicas_at_once(spec: Spec, config: AgentConfig | None = None) -> int:
+    """Return the number of replicas whose matrices fit in the cache; affects only the speed.
+
+    Matrices are as large as `spec` suggests, or as the agent of `config` needs.
+    """
+    entries = spec.matrix_entries if config is None else matrix_entries(config, spec)
+    return max(1, min(_MAX_REPLICAS_TOGETHER, _CACHE_BYTES // (8 * entries)))
+
+
+def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
+    """Split replica numbers into blocks (first, last + 1) of at most `size` consecutive ones.
+
+    >>> consecutive([0, 1, 2, 5, 6], 2)
+    [(0, 2), (2, 3), (5, 7)]
+    """
+    numbers = np.array(replicas, dtype=int)
+    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return [
+        (int(part[i]), int(part[min(i + size, len(part)) - 1]) + 1)
+        for part in parts
+        for i in range(0, len(part), size)
+    ]
 
 
 @dataclass(frozen=True)
@@ -50,6 +80,23 @@ class Log:
     """share of rounds with data beyond the spec's bounds, (R,), see `dpbandit.specs.bounds`"""
     ledger: Ledger
     """ledger of privacy costs, against which all calls of mechanisms were checked"""
+
+
+def joined(logs: Sequence[Log]) -> Log:
+    """Join logs of consecutive replicas of one agent, whose ledgers are equal."""
+
+    def along(what: str, axis: int) -> Any:
+        return np.concatenate([getattr(log, what) for log in logs], axis=axis)
+
+    return Log(
+        regret=along("regret", 1),
+        reward=along("reward", 1),
+        switches=along("switches", 1),
+        seconds=sum(log.seconds for log in logs),
+        best_fixed=along("best_fixed", 0),
+        clipped=along("clipped", 0),
+        ledger=logs[0].ledger,
+    )
 
 
 @dataclass(frozen=True)
@@ -74,12 +121,15 @@ def play(
     horizon: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     marks: Ints | None = None,
-    advance: Callable[[int], None] = lambda rounds: None,
+    advance: Callable[[int], None] | None = None,
     on_mark: Callable[[Mark], None] | None = None,
     blocks: bool = True,
     counts: bool = True,
 ) -> Log:
     """Play one agent, with one replica for each seed, up to the last mark.
+
+    Without callbacks, more replicas than fit the cache play one batch after the other, as in
+    `compare`; their numbers are the same.
 
     Args:
         env: a problem object, or an environment in any form that `compare` takes.
@@ -110,6 +160,26 @@ def play(
     if isinstance(config, Hindsight):
         raise InputError(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
     check_callback(on_mark)
+    together = (advance or (lambda rounds: None), on_mark, blocks, counts)
+    R = len(Streams(seeds))
+    size = replicas_at_once(problem.spec, config)
+    if size >= R or advance or on_mark or hasattr(config, "answer"):  # one answer per replica
+        return _play_batch(problem, config, seeds, marks, *together)
+    batches = [seeds[first : first + size] for first in range(0, R, size)]
+    logs = [_play_batch(problem, config, batch, marks, *together) for batch in batches]
+    return joined(logs)
+
+
+def _play_batch(
+    problem: Problem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    marks: Ints | None,
+    advance: Callable[[int], None],
+    on_mark: Callable[[Mark], None] | None,
+    blocks: bool,
+    counts: bool,
+) -> Log:
     start = time.perf_counter()
     streams, spec = Streams(seeds), problem.spec
     R, marks = len(streams), log_marks(spec.horizon) if marks is None else checked_marks(marks)
@@ -185,7 +255,7 @@ def _warn_late(config: AgentConfig, spec: Spec) -> None:
         f"{type(config).__name__} released nothing in the first half of {spec.horizon} rounds and "
         "learned nothing until then: choose a shorter first batch, shorter intervals between "
         "releases, or a longer horizon.",
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

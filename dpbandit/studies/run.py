@@ -6,19 +6,19 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from warnings import catch_warnings, warn
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, cpu_count, delayed, parallel_config
 
 from dpbandit.agents import Uniform
 from dpbandit.auditing.audit import audit
 from dpbandit.base import (
-    MOST_JOBS,
     MOST_REPLICAS,
     PROGRAM,
     AgentError,
@@ -27,12 +27,15 @@ from dpbandit.base import (
     Progress,
     TimeLimit,
     check_guarded,
+    check_jobs,
     check_picklable,
     cpu_of,
+    is_picklable,
     not_installed,
     one_of,
     provenance,
     time_limit,
+    useful_jobs,
     whole,
     write_json,
 )
@@ -59,9 +62,10 @@ from dpbandit.results.store import (
     read_runs,
     write_runs,
 )
-from dpbandit.running.compare import consecutive, replicas_at_once
+from dpbandit.running.compare import REPLICA_SECONDS, rough_seconds
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.foreign import each_apart, end_with, is_of_others, limit_for
+from dpbandit.running.loop import consecutive, replicas_at_once
 from dpbandit.specs import AgentConfig
 from dpbandit.studies.configurations import (
     AgentFailure,
@@ -76,6 +80,16 @@ from dpbandit.studies.configurations import (
 BACKENDS = ("loky", "dask", "threading")  # of joblib, on which workers run
 HTTP = {"dashboard_address": "127.0.0.1:0"}
 """Options by which Dask's dashboard takes any free port, and does not warn if 8787 is taken."""
+_QUIET_WORKERS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "2s",
+    "distributed.admin.tick.interval": "1s",
+}
+"""Settings of Dask without which its workers interrupt agents a hundred times a second."""
+_TASKS_PER_THREAD = 2
+"""Number of tasks that a worker of a Dask cluster has at once: one to play and the next one."""
+_WORKER_SECONDS = 10
+"""Seconds in which a worker has to join a Dask cluster."""
 
 
 @contextmanager
@@ -90,14 +104,18 @@ def workers(
         {"initializer": end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
     )
     cluster = [_cluster(jobs, scheduler)] if backend == "dask" else []
-    for one in cluster:
-        warn_of_one_thread(one)
 
-    def run(function: Any, tasks: Sequence[tuple[Any, ...]]) -> Generator[Any, None, None]:
+    def results_of(function: Any, tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        if cluster:
+            return _on_cluster(cluster[0], function, tasks)
         at_once = max(1, min(jobs, len(tasks)))
         parallel = Parallel(n_jobs=at_once, return_as="generator_unordered", batch_size=1)
+        found: Iterator[Any] = parallel(delayed(_work)(function, *task) for task in tasks)
+        return found
+
+    def run(function: Any, tasks: Sequence[tuple[Any, ...]]) -> Generator[Any, None, None]:
         with _reporting_lost_workers():
-            results = parallel(delayed(_work)(function, *task) for task in tasks)
+            results: Any = results_of(function, tasks)
             try:
                 for one in results:  # noqa: UP028  `yield from` would close it with a warning
                     yield one
@@ -105,22 +123,46 @@ def workers(
                 with catch_warnings(action="ignore"):  # joblib's, of tasks that are cancelled
                     results.close()
 
+    on = nullcontext() if cluster else parallel_config(backend=backend, **tied_to_parent)
     try:
-        with one_thread(), parallel_config(backend=backend, **tied_to_parent):
+        with one_thread(), on:
             yield run
     finally:
         for one in cluster:
             one.close()
 
 
-def warn_of_one_thread(cluster: Any) -> None:
-    """Warn if the cluster has one thread, as joblib then runs all tasks in this process."""
-    if sum(cluster.ncores().values()) == 1:
-        warn(
-            "The Dask cluster has one thread: blocks are played in this process, not on it; give "
-            "it two or more.",
-            stacklevel=4,
-        )
+def _on_cluster(
+    client: Any, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]
+) -> Generator[Any, None, None]:
+    """Yield results of tasks on a Dask cluster, whose scheduler moves those of lost workers.
+
+    Each worker has two tasks at most, so that neither it nor the scheduler holds all of them.
+    """
+    distributed: Any = import_module("distributed")
+    waiting, done = iter(tasks), distributed.as_completed(with_results=True)
+    client.wait_for_workers(1, timeout=_WORKER_SECONDS)
+    there: set[str] = set()
+    try:
+        while True:
+            now = set(threads := client.ncores())
+            if lost := len(there - now):
+                warn(
+                    f"{lost} of {len(there)} workers of the Dask cluster were lost; other workers "
+                    "play their tasks again.",
+                    stacklevel=4,
+                )
+            there = now
+            room = _TASKS_PER_THREAD * max(1, sum(threads.values())) - done.count()
+            for task in islice(waiting, max(0, room)):
+                done.add(client.submit(_work, function, *task, pure=False))
+            if done.is_empty():
+                return
+            future, result = next(done)
+            future.release()
+            yield result
+    finally:
+        done.clear()
 
 
 def _work(function: Callable[..., Any], *task: Any) -> Any:
@@ -140,7 +182,7 @@ def _reporting_lost_workers() -> Iterator[None]:
             who = f"Not enough memory for a block, a smaller --block may do ({error})"
         elif type(error).__module__.startswith("distributed"):
             who = "The Dask cluster was lost, or a worker of it killed"
-        elif "DaskDistributedBackend has no worker" in str(error):
+        elif "workers arrived after" in str(error):
             who = "The Dask cluster has no workers"
         else:
             raise
@@ -156,7 +198,8 @@ def _cluster(jobs: int, scheduler: str | None) -> Any:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we report losses, once
     if scheduler is None:
         silent_options: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": HTTP}
-        return distributed.Client(n_workers=jobs, threads_per_worker=1, **silent_options)
+        with import_module("dask.config").set(_QUIET_WORKERS):
+            return distributed.Client(n_workers=jobs, threads_per_worker=1, **silent_options)
     try:
         with ThreadPoolExecutor(1) as knocking:
             knocking.submit(asyncio.run, _try_connecting(distributed, scheduler)).result()
@@ -394,7 +437,7 @@ def run_sweep(
     out: str | os.PathLike[str],
     *,
     backend: str = "loky",
-    jobs: int = 1,
+    jobs: int | None = 1,
     scheduler: str | None = None,
     block: int | None = None,
     resume: bool = False,
@@ -412,7 +455,9 @@ def run_sweep(
         sweep: a sweep, see `Sweep.read`, or a study with configurations made in Python.
         out: folder for the results; `Results.load` reads it.
         backend: "loky" (processes), "threading", or "dask" (a cluster).
-        jobs: number of workers, 1 to 1024; a remote cluster uses all its workers.
+        jobs: largest number of workers, 1 to 1024; None for the number of cores, or for 1 if
+            something cannot be sent to processes. With "loky" a run that ends sooner in this
+            process starts none; a remote cluster uses all its workers.
         scheduler: address of a Dask scheduler; without one, "dask" starts a cluster here.
         block: number of replicas in a task, >= 1; by default as many as fit the cache, at most 100.
         resume: continue in a folder that holds blocks; they are verified and reused.
@@ -431,7 +476,7 @@ def run_sweep(
             lost, a file cannot be written, or the folder disappears.
     """
     one_of("backend", backend, BACKENDS)
-    whole("jobs", jobs, 1, MOST_JOBS)
+    check_jobs(jobs)
     if block is not None:
         whole("block", block, 1)
     if scheduler is not None and backend != "dask":
@@ -446,14 +491,15 @@ def run_sweep(
     if backend == "dask" and scheduler is None:
         check_guarded("run_sweep with backend='dask'")
     study = plan(sweep, progress=progress) if isinstance(sweep, Sweep) else sweep
-    if scheduler is not None or (jobs > 1 and backend != "threading"):
+    if backend == "dask" or ((jobs or 1) > 1 and backend == "loky"):
         how = f"jobs={jobs}" if scheduler is None else "scheduler="
         for one in study.configurations:
             check_picklable(f"agent {one.name!r} on {one.setup.problem!r}", one, how)
     keys = list(dict.fromkeys(one.key for one in study.configurations))  # as the file has them
     found = survey(folder, keys, progress=progress)
     failed = dict[str, AgentFailure]()
-    tasks = [(*task, limit_for(task[0].config, limit)) for task in _tasks(study, found, block)]
+    timed = _tasks(study, found, block)
+    tasks = [(one, a, b, limit_for(one.config, limit)) for _, one, a, b in timed]
     wanted = audits_of(study)
     check_places(folder, audits=bool(wanted))
     found.files = pack(found.files, rest=True)
@@ -461,6 +507,11 @@ def run_sweep(
     if tasks and scheduler is None:
         found.record_cpu(cpu_of(provenance()))
     audits = missing_audits(folder, wanted, found)
+    if backend == "loky" and jobs is None and not all(map(is_picklable, study.configurations)):
+        jobs = 1
+    times = [seconds for seconds, *_ in timed]
+    times += [2 * how.runs * how.horizon * REPLICA_SECONDS for *_, how in audits]
+    jobs = useful_jobs(jobs, times) if backend == "loky" else jobs or cpu_count()
     missing = sum(last - first for _, first, last, _ in tasks)
     rounds = sum(one.setup.horizon * (last - first) for one, first, last, _ in tasks)
     rounds += sum(2 * how.runs * how.horizon for _, _, how in audits)
@@ -560,8 +611,12 @@ def _play(
 
 def _tasks(
     study: Study, found: Found, block: int | None
-) -> Iterator[tuple[Configuration, int, int]]:
+) -> list[tuple[float, Configuration, int, int]]:
+    """Return tasks, longest first: a rough time in seconds, a configuration, and its replicas."""
+    tasks = []
     for one in {one.key: one for one in study.configurations}.values():
-        size = block or min(_MAX_BLOCK, replicas_at_once(one.problem().spec, one.config))
-        for first, last in consecutive(found.missing(one, study.replicas), size):
-            yield one, first, last
+        spec = one.problem().spec
+        size = block or min(_MAX_BLOCK, replicas_at_once(spec, one.config))
+        for ends in consecutive(found.missing(one, study.replicas), size):
+            tasks.append((rough_seconds(one.config, spec, *ends), one, *ends))
+    return sorted(tasks, key=lambda task: -task[0])

@@ -30,8 +30,8 @@ from dpbandit.base import (
     write_json,
 )
 from dpbandit.results.runs import AgentRun, run_key
-from dpbandit.running.compare import consecutive, replicas_at_once
 from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import consecutive, replicas_at_once
 from dpbandit.studies.run import workers
 from dpbandit.suite.candidates import Cell, Group, candidates, cell, groups
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems

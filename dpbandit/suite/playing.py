@@ -89,7 +89,7 @@ def run_suite(
     out: str | os.PathLike[str],
     *,
     size: Size = "small",
-    jobs: int = 1,
+    jobs: int | None = 1,
     backend: str = "loky",
     scheduler: str | None = None,
     progress: bool = True,

@@ -68,7 +68,7 @@ def verify(
     *,
     trust: bool = False,
     out: str | os.PathLike[str] | None = None,
-    jobs: int = 1,
+    jobs: int | None = 1,
     minutes: float = MINUTES,
     progress: bool = True,
     tell: Callable[[str], None] = lambda line: None,
@@ -93,7 +93,7 @@ def verify(
             and accept agents with a `prior`, which counts as public.
         out: new or empty folder for a submission and a card of the numbers played here, written
             unless the file is refused.
-        jobs: number of worker processes.
+        jobs: largest number of worker processes, None for the number of cores.
         minutes: limit of an agent's time, see `run_suite`.
         progress: show a bar after two seconds.
         tell: function that gets a sentence on the expected CPU-seconds before anything is played.

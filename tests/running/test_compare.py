@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-import dpbandit.running.compare
 from dpbandit import ENVIRONMENTS, InputError, audit, compare, play
 from dpbandit.agents import (
     AGENTS,
@@ -83,7 +82,7 @@ def test_replicas_depend_on_seed_and_number_only(monkeypatch):
     """More replicas, or smaller chunks, leave the first ones bit for bit alone."""
     agents, short = {"DP": DPUCB(), "TS": LinTS()}, {"horizon": 60}
     few, many = (quick("GLMBandit", agents, replicas=R, **short) for R in (3, 8))
-    monkeypatch.setattr(dpbandit.running.compare, "_CACHE_BYTES", 1)
+    monkeypatch.setattr("dpbandit.running.loop._CACHE_BYTES", 1)
     chunked = quick("GLMBandit", agents, replicas=8, **short)
     for a, b, c in zip(few.runs, many.runs, chunked.runs, strict=True):
         np.testing.assert_array_equal(a.regret, b.regret[:, :3])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
+import pytest
 
 import dpbandit
 from dpbandit import audit, compare, play
@@ -23,11 +24,14 @@ from dpbandit.agents import (
     Priced,
     ShariffSheffetUCB,
 )
+from dpbandit.base import processes
 from dpbandit.envs import GLMBandit
+from dpbandit.running import loop
 from dpbandit.running.resolve import resolve_agents, resolve_problem, resolve_spec
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Sweep, plan
 from tests.each import each, refused
+from tests.suite.strangers import Ends
 
 GLM, MADE = "dpbandit/GLMBandit-v0", {"n_actions": 3, "horizon": 40}
 SPEC = GLMBandit(**MADE).spec
@@ -172,13 +176,20 @@ def test_callbacks_are_told_at_every_mark_what_results_say():
     assert [(mark.agent, mark.round) for mark in alone] == [("LinUCB", 3), ("LinUCB", 9)]
 
 
-def test_no_number_depends_on_how_many_processes_there_are():
-    """Five replicas by two processes, blocks of 3 and 2, the oracle's answers among them."""
-    one, two = (
-        compare("GLMBandit", "fade", horizon=30, replicas=5, jobs=jobs, progress=False)
-        for jobs in (1, 2)
-    )
+def test_no_number_depends_on_processes_and_batches(monkeypatch):
+    """Two processes, batches of 3 and 2 replicas, the oracle's answers among them; an agent that
+    ends its process is told, and all others are kept."""
+    how = {"horizon": 30, "replicas": 5, "progress": False}
+    one = compare("GLMBandit", "fade", **how)
+    alone = play("GLMBandit", "fade", [(0, r) for r in range(5)], horizon=30)
+    monkeypatch.setattr(loop, "_MAX_REPLICAS_TOGETHER", 3)
+    monkeypatch.setattr(processes, "_START_SECONDS", -1.0)  # however short the run
+    with pytest.warns(UserWarning, match="Ends ended its process .*3"):
+        two = compare("GLMBandit", f"fade,{Ends.__module__}:Ends", jobs=2, **how)
+    batches = play("GLMBandit", "fade", [(0, r) for r in range(5)], horizon=30)
     for a, b in zip(one, two, strict=True):
         assert (a.name, a.certificate) == (b.name, b.certificate)
         for what in ("regret", "reward", "switches", "replicas", "clipped"):
             np.testing.assert_array_equal(getattr(a, what), getattr(b, what))
+    for what in ("regret", "reward", "switches", "best_fixed", "clipped"):
+        np.testing.assert_array_equal(getattr(alone, what), getattr(batches, what))

@@ -10,13 +10,12 @@ import time
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from pathlib import Path
-from warnings import catch_warnings
 
 import pytest
 
 from dpbandit import InputError
 from dpbandit.studies import Sweep, run as running, run_sweep
-from dpbandit.studies.run import warn_of_one_thread, workers
+from dpbandit.studies.run import workers
 from tests.each import each, refused
 from tests.studies.studies import many
 
@@ -75,7 +74,7 @@ def test_a_killed_worker_is_one_sentence():
     ("error", "sentence"),
     [
         (Cancelled("reason: scheduler-connection-lost.\nPlease check"), "cluster was lost"),
-        (TimeoutError("DaskDistributedBackend has no worker after 10 seconds"), "has no workers"),
+        (TimeoutError("Only 0/1 workers arrived after 10"), "has no workers"),
         (BrokenExecutor("a worker\nended"), "worker process was killed"),
         (MemoryError("Unable to allocate 80. GiB"), "Not enough memory .*80. GiB"),
         (ZeroDivisionError("a bug"), "^a bug$"),
@@ -173,20 +172,6 @@ def test_control_c_names_the_way_on(sweep, tmp_path, monkeypatch):
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_cluster_that_is_not_used_is_told():
-    """joblib plays all tasks in the driver where it counts one thread, and says nothing."""
-
-    class Cluster:
-        def __init__(self, *threads):
-            self.ncores = lambda: dict(enumerate(threads))
-
-    with pytest.warns(UserWarning, match="The Dask cluster has one thread: blocks are played in"):
-        warn_of_one_thread(Cluster(1))
-    for threads in ((), (2,), (1, 1)):  # nobody yet, who may come; two
-        with catch_warnings(action="error"):
-            warn_of_one_thread(Cluster(*threads))
-
-
 UNGUARDED = """
 from dpbandit.base import check_guarded
 from dpbandit.studies import Sweep, run_sweep
@@ -214,9 +199,18 @@ def test_a_script_that_new_processes_would_run_again(tmp_path):
     assert (last, said.stderr, [*tmp_path.iterdir()]) == ("fine", "", [script])
 
 
+def slow(number, victim, folder):
+    """Wait, and the first time kill this process, or `victim` if it is another one."""
+    if victim and not (folder / "once").exists():
+        (folder / "once").touch()
+        os.kill(victim, signal.SIGKILL)
+    time.sleep(0.2)
+    return number
+
+
 @pytest.mark.slow
 def test_a_dask_scheduler_that_is_killed(tmp_path):
-    """A cluster of three processes, whose scheduler is killed in the middle of the tasks."""
+    """In the middle of the tasks, after a worker, whose tasks other workers play again."""
     from distributed import Client
 
     file = tmp_path / "scheduler.json"
@@ -235,8 +229,12 @@ def test_a_dask_scheduler_that_is_killed(tmp_path):
         address = json.loads(file.read_text())["address"]
         worker = started("worker", address, "--nworkers", "2", "--nthreads", "1")
         with Client(address) as client:
-            client.wait_for_workers(2)  # with one thread joblib plays in this process
+            client.wait_for_workers(2)
         with workers("dask", 2, address) as run:
+            victim = next(run(os.getpid, [()]))
+            played = run(slow, [(n, victim if n == 3 else 0, tmp_path) for n in range(40)])
+            with pytest.warns(UserWarning, match="1 of 2 workers of the Dask cluster were lost"):
+                assert sorted(played) == [*range(40)]
             done = run(time.sleep, [(0.2,)] * 200)
             next(done)
             scheduler.kill()

@@ -21,6 +21,7 @@ from pyarrow import parquet
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import LinUCB, ShariffSheffetUCB
+from dpbandit.base import processes
 from dpbandit.results import store
 from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
@@ -311,10 +312,11 @@ def test_memory_does_not_grow_with_the_sweep(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "dask"])
-def test_many_configurations_interrupted_twice(tmp_path, stopping, backend):
+def test_many_configurations_interrupted_twice(tmp_path, stopping, backend, monkeypatch):
     """40 x 20 replicas on two workers, Dask as a cluster of processes reached by its address, on a
     machine where somebody else has its usual port; stopped after 10 and 40 more blocks."""
     run_sweep(many(40), tmp_path / "whole", **HOW)
+    monkeypatch.setattr(processes, "_START_SECONDS", -1.0)  # however short the run
     stopping(10, 40)
     how = {**HOW, "backend": backend, "jobs": 2, "block": 10}
     with ExitStack() as stack:

@@ -18,8 +18,7 @@ from dpbandit.agents import (
 from dpbandit.agents.contextual.mapped import fourier, frequencies, products
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
-from dpbandit.running.compare import replicas_at_once
-from dpbandit.running.loop import play
+from dpbandit.running.loop import play, replicas_at_once
 from dpbandit.specs.protocols import ArmsSpec, ContextualSpec
 from dpbandit.testing import check_agent
 from tests.each import each, refused
