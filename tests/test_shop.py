@@ -1,13 +1,19 @@
 """From a table nobody has seen to a frontier: five commands, or ten lines."""
 
 import re
+from pathlib import Path
 
 import matplotlib.image
+import numpy as np
+import pandas as pd
 import pytest
 
 import dpbandit
+from dpbandit.clients import read_log
 from dpbandit.envs import PricingFromLog
-from tests.each import each
+from dpbandit.offline import evaluate
+from dpbandit.running.environments import problem_maker
+from tests.each import each, refused
 from tests.envs.contextual.logs import SHOP, clicks, shop
 
 FIT = "fit prices.csv --feature age=18:90 --feature shop=A,B,C --price-range 1:3 --unit-cost 0.8"
@@ -59,6 +65,78 @@ def test_five_commands(here, said, run):
     shop(n=1500, seed=8).to_csv("prices.csv", index=False)
     code, _, errors = run(*["compare", "conf/shop.toml", "--agents", "fade", "--horizon", "40"])
     assert (code, "prices.csv to be as it was, with sha256=" in errors) == (2, True)
+
+
+DE = {"sep": ";", "decimal": ",", "yes": ["ja"], "drop_missing": True}
+HER_COLUMNS = "--price Preis --sold gekauft --unit-cost 0.8 --price-range 1:3 --feature Alter=18:90"
+HERS = [*HER_COLUMNS.split(), "--feature", "Laden=North ,Süd,C"]  # a level with a space
+
+
+def export(frame):
+    """Write export.csv as a spreadsheet does: a BOM, words, decimal commas, gaps, an empty row."""
+    stores, words = {"A": "North ", "B": "Süd", "C": "C"}, ("nein", "Ja ")
+    rows = ["Preis ;gekauft;Alter;Laden;Zeit;Uhr"]
+    for i, row in enumerate(frame.itertuples()):
+        price = "" if i == 3 else f"{row.price:.3f}".replace(".", ",")
+        age = "" if i in (0, 1, 2, 4) else f"{row.age},0"
+        rows.append(f"{price};{words[row.sold]};{age};{stores[row.shop]};t{i};12.30")
+    rows += [rows[-1], ";;;;;", ""]
+    Path("export.csv").write_text("\r\n".join(rows), "utf-8-sig", newline="")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_spreadsheet_in_one_command(run, said):
+    """Oracle: the same rows in a plain table have the same fit; what is dropped is said."""
+    frame = shop(n=1500, seed=7)
+    export(frame)
+    told = ["--sep", ";", "--decimal", ",", "--yes", "ja", "--drop-missing"]
+    code, fitted, _ = run("fit", "export.csv", *HERS, *told, "--out", "hers.toml")
+    assert code == 0
+    assert "Dropped 6 of 1502 rows with missing entries: 5 in 'Alter', 1 in 'Laden', " in fitted
+    assert "1 of 1496 rows repeat an earlier row in every column" in fitted
+    plain = pd.concat([frame[5:], frame[-1:]])
+    same = PricingFromLog(plain, **SHOP).diagnostics
+    found = problem_maker("hers.toml")().diagnostics
+    assert found.slope == pytest.approx(same.slope, rel=1e-9)
+    assert [*found.coefficients.values()] == pytest.approx([*same.coefficients.values()])
+    assert "fade" in said("compare hers.toml --agents fade --horizon 40 --replicas 2")
+    words = ["evaluate", "export.csv", "--action", "Preis", "--reward", "gekauft", *HERS[8:], *told]
+    code, _, _ = run(*words, "--policy", "always=1.5", "--out", "judged.csv")
+    log = read_log(
+        plain, action="price", reward="sold", reward_range=(0, 1), context=SHOP["features"]
+    )
+    law = np.broadcast_to(1.0 * (np.array(log.arms) == 1.5), (len(plain), len(log.arms)))
+    wanted = evaluate(law, log)["estimate"]
+    assert (code, pd.read_csv("judged.csv")["estimate"].tolist()) == (0, pytest.approx([*wanted]))
+
+
+@each(
+    ("reading", "says"),
+    [
+        ({}, "it looks like ; between cells and decimal commas: --sep ';' --decimal ','"),
+        (
+            {**DE, "decimal": None},
+            "hold numbers, such as 2.5, got '2,000': decimal commas",
+        ),
+        ({"decimal": ","}, "and not sep=','"),
+        ({"sep": ";;"}, "sep=';;' to be one letter"),
+        ({"mark": ","}, "to have keys among"),
+        ({"sep": ";", "decimal": ","}, "'gekauft', got 1 of 1502: fill them, or"),
+        ({"sep": ";", "decimal": ",", "drop_missing": True}, "got 'Ja ': name the words for yes"),
+        ({"sep": ";", "decimal": ",", "yes": "Ja"}, "no missing entries in column 'gekauft'"),
+        ({"sep": ";", "decimal": ",", "yes": ["si"], "drop_missing": 1}, "drop_missing=1"),
+        (
+            {"sep": ";", "decimal": ",", "yes": ["si"]},
+            "si, and one other word for no, got 'Ja ' and 'nein'",
+        ),
+        ({"sep": ";", "decimal": ",", "yes": []}, "numbers such as 1234,5 .*'Uhr', got 12.30"),
+    ],
+)
+def test_a_spreadsheet_is_refused_with_advice(reading, says):
+    export(shop(n=1500, seed=7))
+    price = "Uhr" if "Uhr" in says else "Preis"
+    columns = {"price": price, "sold": "gekauft", "price_range": (1, 3), "unit_cost": 0.8}
+    refused(says, PricingFromLog, "export.csv", **columns, features={}, reading=reading)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

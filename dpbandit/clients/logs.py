@@ -30,7 +30,7 @@ from dpbandit.base import (
 )
 from dpbandit.offline.columns import Bounds, answers, as_long, column, features, numbers, places
 from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, Observed, one_kind
-from dpbandit.offline.tables import index_of_rows, table_of
+from dpbandit.offline.tables import index_of_rows, read_table, warn_of
 from dpbandit.running.environments import ProblemMaker, problem_maker
 from dpbandit.running.resolve import AnyAgent, resolve_agent
 from dpbandit.specs import (
@@ -46,6 +46,9 @@ from dpbandit.specs import (
     made_agent,
 )
 from dpbandit.specs.lists import ListSpec
+
+DEFAULT_READING: Mapping[str, Any] = {}
+"""Options of `reading` for a plain table, comma separated if it is a CSV file; see `read_table`."""
 
 
 class Contexts(NamedTuple):
@@ -112,6 +115,7 @@ def read_log(
     probabilities: Sequence[str] | None = None,
     adaptive: bool = False,
     most_outside: float = MOST_OUTSIDE,
+    reading: Mapping[str, Any] = DEFAULT_READING,
 ) -> Logged:
     """Read named columns of a table as `Logged`; print it to see how many rows exceed the bounds.
 
@@ -139,6 +143,9 @@ def read_log(
         probabilities: names of columns, one for each arm in order, with the probability that the
             arm was drawn.
         most_outside: share of contexts, and of rewards, that may lie outside their bounds.
+        reading: how the table is written, such as {"sep": ";", "decimal": ",", "yes": ["ja"],
+            "drop_missing": True}, see `dpbandit.offline.tables`; "yes" is for `sold`, or a `reward`
+            of words.
 
     Bounds, ranges and levels are arguments because they have to be public, known before the log
     was recorded.
@@ -160,7 +167,7 @@ def read_log(
     """
     read = _read_arms(
         table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
-        most_outside,
+        most_outside, reading, [propensity, probabilities],
     )  # fmt: skip
     if isinstance(propensity, str):
         chance: Floats | float = numbers(read.table, propensity)
@@ -189,12 +196,13 @@ def read_observed(
     reward_range: tuple[float, float] | None = None,
     context_bound: float | None = None,
     most_outside: float = MOST_OUTSIDE,
+    reading: Mapping[str, Any] = DEFAULT_READING,
 ) -> Observed:
     """Read named columns of a table without propensities as `Observed`.
 
     Args:
         table, action, reward, sold, context, arms, prices: as for `read_log`.
-        unit_cost, reward_range, context_bound, most_outside: as for `read_log`.
+        unit_cost, reward_range, context_bound, most_outside, reading: as for `read_log`.
 
     >>> table = {"age": [34, 71], "shown": ["b", "a"], "click": [0, 1]}
     >>> columns = {"context": {"age": (18, 90)}, "action": "shown", "reward": "click"}
@@ -203,9 +211,16 @@ def read_observed(
     """
     read = _read_arms(
         table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
-        most_outside,
+        most_outside, reading, [],
     )  # fmt: skip
     return _with_clipped(Observed(**read.arms), read.clipped)
+
+
+def _read(table: Any, reading: Any, columns: Any, answers: Sequence[Any] = ()) -> Any:
+    """Return a table as `read_table` reads it, with warnings of rows dropped or repeated."""
+    found, notes = read_table(table, reading, columns=columns, answers=answers)
+    warn_of(notes)
+    return found
 
 
 class _ObservedArms(NamedTuple):
@@ -229,8 +244,12 @@ def _read_arms(
     reward_range: tuple[float, float] | None,
     context_bound: float | None,
     most_outside: float,
+    reading: Mapping[str, Any],
+    others: Sequence[Any],
 ) -> _ObservedArms:
-    table = table_of(table)
+    yes_or_no = reward if sold is None else sold
+    used = [action, context, *others]
+    table = _read(table, reading, used, [] if yes_or_no is None else [yes_or_no])
     priced = _priced(arms, prices, unit_cost)
     played = one_kind(f"column {action!r}", column(table, action))
     offered = list(prices) if prices is not None else sorted(set(played)) if arms is None else arms
@@ -347,6 +366,7 @@ def read_lists(
     context_bound: float | None = None,
     adaptive: bool = False,
     most_outside: float = MOST_OUTSIDE,
+    reading: Mapping[str, Any] = DEFAULT_READING,
 ) -> LoggedLists:
     """Read named columns of a table as `LoggedLists`.
 
@@ -356,7 +376,7 @@ def read_lists(
         n_items: number of items in the catalogue, which are numbered from 0.
         items, clicks, prefix, marginal: names of columns, one for each position from the top; see
             `LoggedLists`.
-        context, context_bound, most_outside: as for `read_log`.
+        context, context_bound, most_outside, reading: as for `read_log`.
         adaptive: see `LoggedLists`.
 
     Raises:
@@ -370,7 +390,7 @@ def read_lists(
     >>> log.reward.tolist()
     [1.0, 1.0]
     """
-    table = table_of(table)
+    table = _read(table, reading, [items, clicks, prefix, marginal, context])
     lists = stacked(table, items)
     return LoggedLists(
         n_items=n_items,
@@ -396,6 +416,7 @@ def read_prices(
     context_bound: float | None = None,
     adaptive: bool = False,
     most_outside: float = MOST_OUTSIDE,
+    reading: Mapping[str, Any] = DEFAULT_READING,
 ) -> LoggedPrices:
     """Read named columns of a table as `LoggedPrices`, for prices drawn from a density.
 
@@ -406,7 +427,7 @@ def read_prices(
             a .csv or .parquet file.
         price, reward, density: names of columns; the density is per dollar, at the logged price.
         price_range, reward_range: (low, high), public bounds.
-        context, context_bound, most_outside: as for `read_log`.
+        context, context_bound, most_outside, reading: as for `read_log`.
         adaptive: see `LoggedPrices`.
 
     Raises:
@@ -419,7 +440,7 @@ def read_prices(
     >>> log.spec.high, log.reward.tolist()
     (3.0, [1.2, 0.0])
     """
-    table = table_of(table)
+    table = _read(table, reading, [price, reward, density, context])
     price_column = numbers(table, price)
     low, high = two_numbers("price_range", price_range)
     least, most = two_numbers("reward_range", reward_range)

@@ -15,10 +15,15 @@ from dpbandit.base import (
     write_atomically,
 )
 from dpbandit.commands.options import (
+    Decimal,
+    DropMissing,
     Saved,
+    Sep,
+    Yes,
     features_of,
     listed,
     range_of,
+    reading_of,
     say,
     specified,
     words_of,
@@ -111,6 +116,10 @@ def fit(
     visits: Annotated[
         int | None, typer.Option(help="With --person: visits of each, at most; default 40.")
     ] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    yes: Yes = None,
+    drop_missing: DropMissing = False,
     out: Annotated[
         Path, typer.Option(help="File to write; commands and sweeps take it as an environment.")
     ] = Path("shop.toml"),
@@ -145,6 +154,8 @@ def fit(
         "ridge": ridge,
         "features": features_of(feature or ()),
     }
+    if reading := reading_of(sep, decimal, yes, drop_missing):
+        shared["reading"] = reading
     of_prices = {
         "price_range": None if price_range is None else range_of("--price-range", price_range),
         "unit_cost": unit_cost,

@@ -16,10 +16,15 @@ from dpbandit.base import (
 from dpbandit.base.tables import Table
 from dpbandit.clients.logs import read_log, read_observed
 from dpbandit.commands.options import (
+    Decimal,
+    DropMissing,
     Saved,
+    Sep,
+    Yes,
     features_of,
     listed,
     range_of,
+    reading_of,
     say,
     screen,
     words_of,
@@ -27,7 +32,7 @@ from dpbandit.commands.options import (
 from dpbandit.offline import Logged, Observed
 from dpbandit.offline.columns import numbers
 from dpbandit.offline.evaluation import INTERVALS, evaluate as evaluated
-from dpbandit.offline.tables import parsed, table_of
+from dpbandit.offline.tables import parsed, read_table, warn_of
 from dpbandit.offline.unrecorded import assess
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}  # estimators that clip weights
@@ -121,6 +126,10 @@ def evaluate(
     level: Annotated[
         float | None, typer.Option(help="Level of the intervals; default 0.95.")
     ] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    yes: Yes = None,
+    drop_missing: DropMissing = False,
     out: Annotated[Path | None, typer.Option(help="Write the table to this .csv file.")] = None,
 ) -> None:
     """Estimate from a log what another policy would have earned, with intervals.
@@ -171,7 +180,17 @@ def evaluate(
         raise InputError(
             f"Expected --w-max, a public bound on weights, with --intervals={intervals}."
         )
-    frame = table_of(str(table))
+    chosen = [] if policy == "uniform" or policy.startswith("always=") else _columns(policy)
+    frame, notes = read_table(
+        str(table),
+        reading_of(sep, decimal, yes, drop_missing),
+        columns=[
+            *(action, propensity, features_of(feature or ()), chosen),
+            *(_columns(names) for names in (probabilities, q) if names is not None),
+        ],
+        answers=[reward],
+    )
+    warn_of(notes)
     low, high = range_of("--reward-range", reward_range)
     names = None if arms is None else listed(arms)
     shared: dict[str, Any] = {
@@ -191,7 +210,7 @@ def evaluate(
             adaptive=adaptive,
         )
     )
-    named = names if names is not None else sorted(set(frame[action]))
+    named = list(log.arms)
     fixed = _fixed(policy, named)
     if not isinstance(log, Logged):
         law = _columns_of(policy, frame, len(named)) if fixed is None else fixed

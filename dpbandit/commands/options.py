@@ -239,6 +239,30 @@ Settings = Annotated[
 ]
 
 
+Sep = Annotated[
+    str | None, typer.Option(help="What separates cells of the file: ',' (default), ';' or tab.")
+]
+Decimal = Annotated[
+    str | None, typer.Option(help="The decimal mark in numbers of the file: . (default) or ,")
+]
+Yes = Annotated[
+    str | None,
+    typer.Option(help="WORD,...: words that mean 1 where the answer is a word; another means 0."),
+]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave out rows with an empty cell, and say so.")
+]
+
+
+def reading_of(
+    sep: str | None, decimal: str | None, yes: str | None, drop_missing: bool
+) -> dict[str, Any]:
+    """Return options of the command line as the argument `reading`, without those not given."""
+    words = None if yes is None else listed(yes)
+    options = {"sep": sep, "decimal": decimal, "yes": words, "drop_missing": drop_missing or None}
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def specified(context: typer.Context, names: Sequence[str]) -> bool:
     """Return True if any of these options is on the command line."""
     sources = (context.get_parameter_source(name) for name in names)

@@ -1,5 +1,6 @@
 """Read named columns of a user's table as numbers, words, or features with public bounds."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from math import sqrt
 from numbers import Number
@@ -49,7 +50,8 @@ def column(table: Any, name: str) -> Any:
         missing = sum(map(is_missing, entries.tolist() if hasattr(entries, "tolist") else entries))
     if missing:
         raise InputError(
-            f"Expected no missing entries in column {name!r}, got {missing} of {len(entries)}."
+            f"Expected no missing entries in column {name!r}, got {missing} of {len(entries)}: "
+            "fill them, or leave these rows out, --drop-missing (reading={'drop_missing': True})."
         )
     return entries
 
@@ -120,9 +122,11 @@ def numbers(table: Any, name: str) -> Floats:
     except ValueError:
         values = np.empty(())
     if values.ndim != 1:
+        odd = first_odd(listed)
+        comma = isinstance(odd, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", odd)
         raise InputError(
-            f"Expected column {name!r} to hold numbers, such as 2.5, got "
-            f"{abbrev(first_odd(listed))}."
+            f"Expected column {name!r} to hold numbers, such as 2.5, got {abbrev(odd)}"
+            + (": decimal commas need --decimal ',' (reading={'decimal': ','})." if comma else ".")
         )
     if not np.isfinite(values).all():
         raise InputError(f"Expected column {name!r} to hold finite numbers, got an infinite one.")
@@ -137,8 +141,12 @@ def answers(table: Any, name: str) -> Floats:
     except ValueError:
         values = np.full(1, np.nan)
     if values.ndim != 1 or not np.isin(values, (0, 1)).all():
-        odd = abbrev(first_odd(listed, (0, 1)))
-        raise InputError(f"Expected column {name!r} to hold 0 and 1 only, got {odd}.")
+        odd = first_odd(listed, (0, 1))
+        hint = ": name the words for yes, --yes WORD,... (reading={'yes': [...]})"
+        raise InputError(
+            f"Expected column {name!r} to hold 0 and 1 only, got {abbrev(odd)}"
+            f"{hint * (isinstance(odd, str) and not is_number(odd))}."
+        )
     return values
 
 
@@ -212,7 +220,7 @@ def _ends(name: str, ends: list[Any]) -> list[float]:
 
 
 def _levels(name: str, levels: list[Any]) -> list[Any]:
-    one_kind(f"the levels of {name!r}", levels)
+    levels = one_kind(f"the levels of {name!r}", levels)
     if twice := [level for k, level in enumerate(levels) if level in levels[:k]]:
         raise InputError(f"Expected every level of {name!r} once, got {twice[0]!r} twice.")
     return levels

@@ -328,7 +328,7 @@ class Logged(Observed):
 
 
 def one_kind(name: str, names: Any) -> list[Any]:
-    """Return a column of names, say of arms, as a list of texts or a list of numbers.
+    """Return a column of names, say of arms, as a list of stripped texts or a list of numbers.
 
     Raises:
         InputError: `names` is no column; a name is missing (None, NaN) or neither text nor a
@@ -353,7 +353,7 @@ def one_kind(name: str, names: Any) -> list[Any]:
                 f"Expected {name} to be whole numbers or below 2^53, got {abbrev(entry)} in row "
                 f"{row}: larger floats are not told apart, so write them as text."
             )
-    return found
+    return [entry.strip() if isinstance(entry, str) else entry for entry in found]
 
 
 _MAX_EXACT_FLOAT = 2.0**53  # from here on floats skip whole numbers

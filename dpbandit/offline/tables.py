@@ -5,6 +5,12 @@ All commands and functions that take such a file read it here. In a CSV file
 * only an empty cell is missing: NA, null and nan are words like any others;
 * every row has as many cells as the header, and no name occurs twice in the header;
 * numbers with leading zeros, such as the postcode 01099, make all cells of their column words.
+
+`reading` says how a table is written: a mapping that may have the keys
+
+* `sep`, `decimal`: in a CSV file, the separator of cells, and "," or "." in numbers;
+* `yes`: words that mean 1 in a column of answers; one other word then means 0;
+* `drop_missing`: True leaves out rows in which a column that is used has a missing entry.
 """
 
 import csv
@@ -12,6 +18,7 @@ import gzip
 import io
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -26,6 +33,7 @@ from dpbandit.base import (
     abbrev,
     by_index,
     check_readable,
+    flag,
     index_of,
     reals,
     refuse_lazy,
@@ -39,10 +47,130 @@ _READ_ERRORS = (ValueError, OSError, EOFError, zlib.error, csv.Error)
 _NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")  # text of a number
 _NUMBER_WORDS = ("nan", "inf", "-inf")  # words that make no line a header
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d")  # start of a cell such as 01099
-_LEADING_ZERO_IN_TEXT = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)  # in CSV text
+_WITH_POINTS = re.compile(r"[+-]?(\d+(\.\d{3})*(,\d+)?|\d+\.\d+)")  # 1.234,5 or 1.5, no dates
+_LEAST_DISTINCT = 0.9
+"""Distinct entries of an id or a time, per different row; without one, equal rows are no sign"""
 
 
-def table_of(frame: Any) -> Any:
+def read_table(
+    frame: Any, reading: Mapping[str, Any], *, columns: Iterable[Any], answers: Iterable[Any] = ()
+) -> tuple[Any, list[str]]:
+    """Return a table, and sentences on rows that were dropped or are repeated.
+
+    Args:
+        frame: as for `table_of`.
+        reading: how the table is written, see above.
+        columns: names of the columns that are used, or lists of names; others may have gaps.
+        answers: names of columns whose entries are yes or no.
+    """
+    options = _checked(reading)
+    table, found = table_of(frame, sep=options["sep"], decimal=options["decimal"]), []
+    if options["yes"] or options["drop_missing"]:
+        table = _frame(table)
+    if options["decimal"] == "," or options["drop_missing"]:
+        names = list(dict.fromkeys(name for name in _flat([columns, answers]) if name in table))
+    if options["decimal"] == ",":
+        _refuse_points(table, names)
+    if options["drop_missing"]:
+        gaps = table[names].isna()
+        if (gone := gaps.any(axis=1)).any():
+            counts = ", ".join(f"{n} in {name!r}" for name, n in gaps.sum().items() if n)
+            found.append(
+                f"Dropped {gone.sum()} of {len(table)} rows with missing entries: {counts}."
+            )
+            table = table[~gone]
+    if hasattr(table, "duplicated"):
+        found += _repeated(table)
+    if options["yes"]:
+        known = {name: _yes(name, table[name], options["yes"]) for name in answers if name in table}
+        table = table.assign(**known)
+    return table, found
+
+
+def warn_of(sentences: Iterable[str]) -> None:
+    """Give each sentence as a warning."""
+    for sentence in sentences:
+        warnings.warn(sentence, stacklevel=4)
+
+
+def _checked(reading: Any) -> dict[str, Any]:
+    """Return all options of `reading`, with defaults, after checks."""
+    options = {"sep": None, "decimal": None, "yes": (), "drop_missing": False}
+    if not isinstance(reading, Mapping) or not set(reading) <= set(options):
+        raise InputError(f"Expected reading={abbrev(reading)} to have keys among {list(options)}.")
+    options |= reading
+    sep = options["sep"]
+    sep = options["sep"] = "\t" if sep in ("tab", "\\t") else sep
+    if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in "\"'\r\n\0."):
+        raise InputError(f"Expected sep={abbrev(sep)} to be one letter, such as ';', or tab.")
+    if options["decimal"] not in (None, ".", ",") or options["decimal"] == (sep or ","):
+        raise InputError(
+            f"Expected decimal={abbrev(options['decimal'])} to be '.' or ',', and not sep="
+            f"{sep or ','!r}, which separates cells."
+        )
+    words = [options["yes"]] if isinstance(options["yes"], str) else options["yes"]
+    if not isinstance(words, Sequence) or not all(isinstance(w, str) and w.strip() for w in words):
+        raise InputError(f"Expected yes={abbrev(options['yes'])} to list words, such as ['yes'].")
+    options["yes"] = [word.strip() for word in words]
+    flag("drop_missing", options["drop_missing"])
+    return options
+
+
+def _flat(names: Any) -> list[str]:
+    """Return the texts in nested lists of names, in order."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        return [names] if isinstance(names, str) else []
+    return [name for each in names for name in _flat(each)]
+
+
+def _frame(table: Any) -> Any:
+    """Return a table of any kind as a pandas DataFrame."""
+    import pandas as pd  # not before: slow to import
+
+    if isinstance(table, pd.DataFrame):
+        return table
+    names = list(table.columns) if hasattr(table, "columns") else list(table)
+    columns = {name: table[name] for name in names}
+    columns = {k: np.asarray(c) if index_of(c) is None else c for k, c in columns.items()}
+    try:
+        return pd.DataFrame(columns)
+    except ValueError:
+        lengths = {name: len(column) for name, column in columns.items()}
+        raise InputError(f"Expected columns of one length, got {abbrev(lengths)}.") from None
+
+
+def _repeated(table: Any) -> list[str]:
+    """Return a sentence if rows are repeated in a table with a column such as an id or a time."""
+    try:
+        count = int(table.duplicated().sum())
+        distinct = count and max(table[name].nunique() for name in table)
+    except (TypeError, ValueError):  # cells that are lists, or columns without names of their own
+        return []
+    if not count or distinct < _LEAST_DISTINCT * (len(table) - count):
+        return []
+    return [
+        f"{count} of {len(table)} rows repeat an earlier row in every column: drop them if they "
+        "were recorded twice."
+    ]
+
+
+def _yes(name: str, entries: Any, yes: Sequence[str]) -> Any:
+    """Return a column of words as 1 for those in `yes`, 0 for another word, NaN if missing."""
+    if not any(isinstance(entry, str) for entry in entries):
+        return entries
+    words = entries.map(lambda entry: entry.strip().casefold() if isinstance(entry, str) else entry)
+    known = {word.casefold() for word in yes}
+    others = list(dict.fromkeys(entries[entries.notna() & ~words.isin(known)]))
+    kinds = {str(entry).strip().casefold() for entry in others}
+    if len(kinds) > 1 or len(kinds) == words.nunique():
+        raise InputError(
+            f"Expected column {name!r} to hold {' or '.join(yes)}, and one other word for no, got "
+            f"{' and '.join(map(repr, others[:3]))}: yes= (--yes) lists all words that mean yes."
+        )
+    return words.isin(known).astype(float).where(entries.notna())
+
+
+def table_of(frame: Any, *, sep: str | None = None, decimal: str | None = None) -> Any:
     """Return a DataFrame or a mapping of columns as a table; read the file if given a path.
 
     Raises:
@@ -50,7 +178,9 @@ def table_of(frame: Any) -> Any:
             that is no table or is ambiguous.
     """
     if isinstance(frame, str | os.PathLike):
-        return _read(frame)
+        return _read(frame, sep=sep, decimal=decimal)
+    if sep is not None or decimal is not None:
+        raise InputError(f"Expected the path of a file with sep= or decimal=, got {abbrev(frame)}.")
     refuse_lazy("table", frame)
     if isinstance(frame, Mapping):
         return Columns(frame)
@@ -146,7 +276,13 @@ def file_digest(path: str | os.PathLike[str]) -> str:
     return sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
+def _read(
+    path: str | os.PathLike[str],
+    *,
+    named: bool = True,
+    sep: str | None = None,
+    decimal: str | None = None,
+) -> Any:
     """Read the table in a file; unless `named`, a CSV file of numbers alone needs no header."""
     import pandas as pd  # not before: slow to import
 
@@ -156,14 +292,19 @@ def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
     check_readable(path)
     try:
         if end == ".parquet":
+            if sep is not None or decimal is not None:
+                raise InputError(f"Expected no sep= or decimal= with {short_path(path)}.")
             from pyarrow.parquet import read_schema  # not before: slow to import
 
             _refuse_twice(path, read_schema(path).names)
             return _parquet(path)
         text = text_at(path) if end == ".csv" else _unpacked(path)
-        header, words = _checked_header(path, text, named)
-        return pd.read_csv(
+        sep = sep or ","
+        header, words = _checked_header(path, text, named, sep)
+        table = pd.read_csv(
             io.StringIO(text, newline=""),
+            sep=sep,
+            decimal=decimal or ".",
             header="infer" if header else None,
             index_col=False,
             keep_default_na=False,
@@ -171,6 +312,9 @@ def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
             dtype=dict.fromkeys(words, str),
             low_memory=False,  # or one column may have chunks of numbers and chunks of words
         )
+        if header:
+            table.columns = table.columns.str.strip()
+        return table
     except InputError:
         raise
     except _READ_ERRORS as error:
@@ -196,18 +340,51 @@ def _unpacked(path: str | os.PathLike[str]) -> str:
     return _without_nul(text, path)
 
 
+def _refuse_points(table: Any, names: Iterable[str]) -> None:
+    """Raise `InputError` if a column has numbers such as 1.234,5 or 1.5 beside decimal commas."""
+    for name in names:
+        cells = [cell.strip() for cell in table[name] if isinstance(cell, str)]
+        odd = next((cell for cell in cells if "." in cell), "")
+        if odd and all(map(_WITH_POINTS.fullmatch, cells)):
+            raise InputError(
+                f"Expected numbers such as 1234,5 in column {name!r}, got {odd}: beside decimal "
+                "commas a number has no points."
+            )
+
+
+def _hint(text: str, sep: str) -> str:
+    """Return advice on options for a text whose header has another separator, or ""."""
+    first, _, rest = text.lstrip().partition("\n")
+    other = next((mark for mark in ";\t|" if mark in first and sep not in first), "")
+    if not other:
+        return ""
+    word = "tab" if other == "\t" else other
+    advice = f"; it looks like {word} between cells"
+    if re.search(rf"(^|{re.escape(other)})\s*-?\d+,\d+\s*({re.escape(other)}|$)", rest, re.M):
+        advice += f" and decimal commas: --sep '{word}' --decimal ','"
+    else:
+        advice += f": --sep '{word}'"
+    return advice + f" (in Python, reading={{'sep': {word!r}, ...}})"
+
+
 def _checked_header(
-    path: str | os.PathLike[str], text: str, named: bool
+    path: str | os.PathLike[str], text: str, named: bool, sep: str
 ) -> tuple[bool, Iterable[str | int]]:
     """Check the cells of a CSV text; return whether it has a header, and the columns of words."""
-    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=sep, strict=True)
     first = next((cells for cells in lines if not _is_blank(cells)), None)
     if first is None:
         raise InputError(f"Expected {short_path(path)} to hold a table: No columns in it.")
     header = named or _has_names(path, first, "." in text)
+    if header and len(first) == 1 and (advice := _hint(text, sep)):
+        raise InputError(
+            f"Expected {sep!r} between the cells of {short_path(path)}, got the header "
+            f"{abbrev(first[0])}{advice}."
+        )
     if header:
         _refuse_twice(path, first)
-    zeros, blank, words = bool(_LEADING_ZERO_IN_TEXT.search(text)), 0, set[int]()
+    zeros = bool(re.search(rf'(?:^|["{re.escape(sep)}])\s*[+-]?0\d', text, re.MULTILINE))
+    blank, words = 0, set[int]()
     for cells in lines:
         if _is_blank(cells):
             blank = blank or lines.line_num
@@ -244,7 +421,8 @@ def _is_blank(cells: Sequence[str]) -> bool:
 
 def _refuse_twice(path: str | os.PathLike[str], names: Sequence[str]) -> None:
     """Raise `InputError` if a name occurs twice; only an empty name may occur several times."""
-    if twice := [name for j, name in enumerate(names) if name.strip() and name in names[:j]]:
+    names = [name.strip() for name in names]
+    if twice := [name for j, name in enumerate(names) if name and name in names[:j]]:
         raise InputError(
             f"Expected every column of {short_path(path)} to have a name of its own, got "
             f"{twice[0]!r} twice."

@@ -2,7 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -309,6 +309,8 @@ class AssortmentFromLog(ChoiceProblem):
         * `ridge`: L2 penalty of all coefficients but the constants.
         * `clusters`: a column, such as the week, within which errors may be correlated.
         * `sha256`: expected hash of the file `frame`; another file raises `InputError`.
+        * `reading`: how the table is written: `{"sep": ";", "decimal": ",", "yes": ["ja"],
+          "drop_missing": True}`, each optional; see `dpbandit.offline.tables`.
         * `horizon`: rounds. `delay`: rounds until a choice is seen; until then the agent observes
           product 0 and a reward of 0.
     """
@@ -326,6 +328,7 @@ class AssortmentFromLog(ChoiceProblem):
     ridge: float = 1e-6
     clusters: str | None = None
     sha256: str | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     horizon: int = 20_000
     delay: int = 0
 
@@ -339,6 +342,7 @@ class AssortmentFromLog(ChoiceProblem):
             self.features,
             self.clusters,
             self.sha256,
+            self.reading,
             filled=self._with_none,
         )
         visits = self._visits(log, names, low, high)
@@ -544,4 +548,4 @@ def _is_empty(entry: Any) -> bool:
 
 def _product_name(name: Any) -> str:
     """Return a product's name as text; 2.0 (in a column with empty entries) becomes "2"."""
-    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name).strip()

@@ -5,7 +5,7 @@ have no fit, raise `InputError`. Cross-validation measures held-out likelihood a
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from numbers import Real
@@ -27,7 +27,7 @@ from dpbandit.offline.columns import (
     places,
 )
 from dpbandit.offline.logs import one_kind
-from dpbandit.offline.tables import file_digest, table_of
+from dpbandit.offline.tables import file_digest, read_table
 
 _LEAST_ROWS, _LEAST_Z = 200, 2.0  # rows of a log; z of minus the price slope
 _LEAST_ANSWERS = 5
@@ -66,6 +66,8 @@ class Log(NamedTuple):
     features: Features
     groups: Ints | None
     """Index of the cluster of each row, (n,); None without clusters"""
+    notes: tuple[str, ...]
+    """Sentences on rows that were dropped or are repeated"""
     levels: dict[str, Any]
     """Mask of the rows (n,) with a level of a feature, by texts such as "shop is A\""""
 
@@ -78,7 +80,8 @@ class Log(NamedTuple):
     def cautions(self) -> list[str]:
         """Return warnings about the log, in sentences."""
         n = len(self.features.rows)
-        warned = [
+        warned = list(self.notes)
+        warned += [
             f"{count} of {n} rows ({100 * count / n:.2g} %) lie outside the bounds of feature "
             f"{name!r} and are clipped: are these its public bounds?"
             for name, count in self.features.outside.items()
@@ -95,13 +98,17 @@ def read(
     bounds: Any,
     clusters: str | None,
     digest: str | None,
+    reading: Mapping[str, Any],
     *,
-    filled: Callable[[Any], Any] = lambda table: table,
+    answer: str | None = None,
+    person: str | None = None,
+    filled: Callable[[Any], Any] | None = None,
 ) -> Log:
     """Read a log from a DataFrame, a mapping of columns or a path, with `bounds` of features.
 
-    `modelled` are columns of answers and offers, which cannot be features. A file whose SHA-256 is
-    not `digest` raises `InputError`. The function `filled` replaces missing entries of the table.
+    `modelled` are columns of answers and offers, which cannot be features; `answer` is that of yes
+    and no, `person` a column that is also used. A file whose SHA-256 is not `digest` raises
+    `InputError`. The function `filled` replaces missing entries of the modelled columns.
     """
     if frame is None:
         raise InputError("Expected frame=, a DataFrame or the path of a .csv or .parquet file.")
@@ -118,7 +125,11 @@ def read(
             f"Expected the file {frame} to be as it was, with sha256={digest[:12]}..., got "
             f"{found_digest[:12]}...: fit it again."
         )
-    table = filled(table_of(frame))
+    used = [bounds, clusters, person, () if filled else modelled]
+    answers = () if answer is None else (answer,)
+    table, notes = read_table(frame, reading, columns=used, answers=answers)
+    if filled is not None:
+        table = filled(table)
     lengths = [len(column(table, name)) for name in modelled]
     n = lengths[0]
     if set(lengths) != {n}:
@@ -135,7 +146,7 @@ def read(
                 f"Expected at least {_LEAST_CLUSTERS} clusters in {clusters!r}, one for each fold "
                 f"that is held out, got {int(groups.max()) + 1}."
             )
-    return Log(table, found, groups, dict(_level_masks(table, bounds)))
+    return Log(table, found, groups, tuple(notes), dict(_level_masks(table, bounds)))
 
 
 def numbered(table: Any, name: str, n: int) -> Ints:

@@ -5,7 +5,7 @@ The model is a logit of sales on features and price; logs that do not identify i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -319,6 +319,8 @@ class PricingFromLog(TidalChoices):
           the logit per half price range; with None a log where demand rises in more than 10 % of
           rows raises `InputError`.
         * `sha256`: expected hash of the file `frame`; another file raises `InputError`.
+        * `reading`: how the table is written: `{"sep": ";", "decimal": ",", "yes": ["ja"],
+          "drop_missing": True}`, each optional; see `dpbandit.offline.tables`.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`.
         * `person`: a column of customers' ids; at least 30 people, 3 for each coefficient that all
@@ -342,6 +344,7 @@ class PricingFromLog(TidalChoices):
     clusters: str | None = None
     monotone: Literal["clip"] | None = None
     sha256: str | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     horizon: int = 20_000
     delay: int = 0
     person: str | None = None
@@ -438,7 +441,16 @@ class PricingFromLog(TidalChoices):
         return Users(context, self._margins * chance, self._margins * yes)
 
     def _fit(self, low: float, high: float, grid: Floats, cost: float) -> Any:
-        log = read(self.frame, (self.sold, self.price), self.features, self.clusters, self.sha256)
+        log = read(
+            self.frame,
+            (self.sold, self.price),
+            self.features,
+            self.clusters,
+            self.sha256,
+            self.reading,
+            answer=self.sold,
+            person=self.person,
+        )
         prices = Prices(numbers(log.table, self.price), low, high, grid, cost, self.unit)
         k = log.design.shape[1]
         penalty = ridge_of(self.ridge, 2 * k if self.interactions else k + 1)

@@ -4,7 +4,7 @@ The model is a logit of clicks on items and features; `InputError` is raised if 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -224,6 +224,8 @@ class RecommendationFromLog(ResampledChoices):
         * `ridge`: L2 penalty of all coefficients but the constant.
         * `clusters`: a column, such as the day, within which errors may be correlated.
         * `sha256`: expected hash of the file `frame`; another file raises `InputError`.
+        * `reading`: how the table is written: `{"sep": ";", "decimal": ",", "yes": ["ja"],
+          "drop_missing": True}`, each optional; see `dpbandit.offline.tables`.
         * `horizon`: rounds. `delay`: rounds until a click is seen; the reward is 0 until then.
     """
 
@@ -238,6 +240,7 @@ class RecommendationFromLog(ResampledChoices):
     ridge: float = NO_RIDGE
     clusters: str | None = None
     sha256: str | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     horizon: int = 20_000
     delay: int = 0
 
@@ -271,7 +274,15 @@ class RecommendationFromLog(ResampledChoices):
         return items
 
     def _fit(self, items: tuple[Any, ...]) -> FrozenClicks:
-        log = read(self.frame, (self.click, self.item), self.features, self.clusters, self.sha256)
+        log = read(
+            self.frame,
+            (self.click, self.item),
+            self.features,
+            self.clusters,
+            self.sha256,
+            self.reading,
+            answer=self.click,
+        )
         listed = one_kind(f"column {self.item!r}", column(log.table, self.item))
         taken = places(listed, items, "items")
         if unknown := [name for name, k in zip(listed, taken, strict=True) if k < 0]:

@@ -243,7 +243,7 @@ def lively():
             yield pytest.param(name, marks=marks)
 
 
-@pytest.mark.filterwarnings("ignore:Prices were not randomised")
+@pytest.mark.filterwarnings("ignore:(Prices were not randomised|Dropped 1 of 1500 rows)")
 @pytest.mark.filterwarnings("ignore:.*released nothing in the first half")  # of what is cut
 @pytest.mark.parametrize("name", [*lively()])
 def test_blocks_run(name, alone):
