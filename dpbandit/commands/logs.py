@@ -245,11 +245,31 @@ def evaluate(
     for row in answer.to_dict("records"):
         grid.add_row(*(v if isinstance(v := row[c], str) else rounded(v, 4) for c in keys))
     screen().print(grid)
+    say(_gain(policy, answer, options.get("level", 0.95)))
     for row in answer.to_dict("records"):
         for note in (row["refused"], row["note"]):
             if note:
                 say(f"{row['estimator']}: {note}.")
     saved.tell()
+
+
+def _gain(policy: str, answer: Any, level: float) -> str:
+    """Return a sentence on the policy's gain over the log's own, by dr or else the first row."""
+    rows = answer.set_index("estimator", drop=False)
+    row = rows.loc["dr"] if "dr" in rows.index else rows.iloc[0]
+    who = policy.removeprefix("always=") if policy.startswith("always=") else policy
+    who = who if len(_columns(policy)) == 1 else "the policy"
+    in_percent = not np.isnan(row["percent"])
+    what, unit = ("percent", " %") if in_percent else ("gain", "")
+    gain, low, high = row[what], row[f"{what}_low"], row[f"{what}_high"]
+    sentence = f"The log's own policy earned {rounded(row['logged'], 4)} a row"
+    if np.isnan(gain):
+        return f"{sentence}."
+    sentence += f"; {who} earns {rounded(abs(gain))}{unit} {'more' if gain >= 0 else 'less'}"
+    if np.isnan(low):
+        return f"{sentence}, by {row['estimator']}, without an interval."
+    ends = f"{100 * level:g} % interval {rounded(low)} to {rounded(high)}{unit}"
+    return f"{sentence} ({ends}), by {row['estimator']}."
 
 
 def _write_table(out: Path, table: Any) -> None:

@@ -41,12 +41,15 @@ from dpbandit.offline.estimators import (
     weights_of,
 )
 from dpbandit.offline.intervals import (
+    Gain,
     Law,
     Stakes,
     TypeLaw,
     betting,
     bootstrap,
     empirical_bernstein,
+    gain_between,
+    paired_gain,
     stable,
     standard_error,
     student,
@@ -163,6 +166,8 @@ class Case:
     bounds: tuple[float, float]
     """public bounds of a row's reward"""
     adaptive: bool
+    reward: Floats
+    """reward of each row, (n,), which the log's own policy earned"""
     stakes: Mapping[str, Callable[[], Stakes]] = field(default_factory=dict)
     """weighted rewards, by estimator, for betting intervals; other estimators use those of ips"""
     notes: Mapping[str, str | Callable[[Terms], str]] = field(default_factory=dict)
@@ -217,6 +222,7 @@ def case_of_arms(policy: Any, log: Logged, settings: Settings) -> tuple[Case, Ar
         estimators={name: partial(terms, rows) for name, terms in ARMS.items()},
         bounds=bounds,
         adaptive=log.adaptive,
+        reward=log.reward,
         stakes={"ips": lambda: scaled(log.reward, rows.weight, bounds)},
         notes=_ARM_NOTES,
         dropped=_dropped(pi, log, settings.support),
@@ -303,6 +309,7 @@ def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
         estimators={name: partial(terms, rows) for name, terms in LISTS.items()},
         bounds=(0.0, float(log.items.shape[1])),
         adaptive=log.adaptive,
+        reward=1.0 * log.clicks.sum(axis=1),
         stakes={
             name: partial(_stakes, name, rows)
             for name in ("ips", "independent-ips", "interaction-ips")
@@ -347,6 +354,7 @@ def case_of_prices(policy: Any, log: LoggedPrices, settings: Settings) -> Case:
         estimators={name: partial(terms, rows) for name, terms in PRICES.items()},
         bounds=bounds,
         adaptive=log.adaptive,
+        reward=log.reward,
         notes={name: partial(_bandwidth_note, name, rows) for name in PRICES},
     )
 
@@ -394,6 +402,8 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
     return fitted if q is None else supplied
 
 
+_BY_STAKES = ("betting", "betting-cv", "sequence", "empirical-bernstein")
+"""Intervals that are valid for any number of rows."""
 _MIN_EFFECTIVE, _AUTO_EFFECTIVE, _MIN_MATCHES = 30, 100, 10
 """Smallest effective sample sizes for t, and for t by "auto"; smallest number of weights > 0."""
 _ROWS_PER_WEIGHT = 30
@@ -560,7 +570,10 @@ def evaluate(
     Returns:
         One row for each estimator: estimator, estimate, low, high, interval (its method), se (to
         first order, for independent rows), ess (effective sample size), max_weight, mean_weight,
-        refused (the chosen method if it is not valid, with the reason) and note.
+        refused (the chosen method if it is not valid, with the reason) and note. Then logged (mean
+        reward of the log's own policy), gain (estimate - logged) with ends gain_low and gain_high,
+        and percent, the gain in percent of logged, with its ends; ends are NaN if the log is
+        adaptive or the intervals are weighted, percent also if logged may be 0.
 
     Raises:
         InputError: a learning policy, arrays of other shapes, probabilities that do not sum to 1,
@@ -634,7 +647,34 @@ def _answer(name: str, case: Case, settings: Settings) -> dict[str, Any]:
     found = interval_of(name, terms, case, settings)
     note = case.notes.get(name, "")
     sentence = note(terms) if callable(note) else note
-    return _row(name, terms, terms.estimate, standard_error(terms), found, sentence)
+    row = _row(name, terms, terms.estimate, standard_error(terms), found, sentence)
+    return row | _gain(name, terms, found, case, settings)
+
+
+def _gain(
+    name: str, terms: Terms, found: Interval, case: Case, settings: Settings
+) -> dict[str, float]:
+    """Return the log's mean reward, and the policy's gain on it, in rewards and in percent."""
+    logged, nan = float(case.reward.mean()), float("nan")
+    gain = Gain((nan, nan), (nan, nan))
+    if found.name in ("t", "bootstrap") and not case.adaptive:
+        gain = paired_gain(terms, case.reward, settings.alpha)
+    elif found.name in _BY_STAKES and not case.adaptive and not isnan(found.low):
+        half = replace(settings, level=1 - settings.alpha / 2, intervals=found.name)
+        share = betting(scaled(case.reward, np.ones(1), case.bounds), half.alpha, "betting")
+        low, high = case.bounds
+        gain = gain_between(
+            interval_of(name, terms, case, half)[:2],
+            (low + (high - low) * share[0], low + (high - low) * share[1]),
+        )
+    percent = nan if isnan(gain.percent[0]) else 100 * (terms.estimate / logged - 1)
+    names = ("gain_low", "gain_high", "percent", "percent_low", "percent_high")
+    ends = (*gain.ends, percent, *gain.percent)
+    return {
+        "logged": logged,
+        "gain": terms.estimate - logged,
+        **dict(zip(names, ends, strict=True)),
+    }
 
 
 def _law_of(log: Logged, law: Any) -> Any:
@@ -661,7 +701,9 @@ def _weighted_answer(case: Case, rows: ArmRows, log: Any, settings: Settings) ->
     if few := too_few(terms):
         found = interval_of("dr", terms, case, replace(settings, intervals="betting"))
         found = found._replace(refused=f"{settings.intervals}: {few}")
-    return _row("dr", terms, v.estimate, v.se, found, "the weighted mean of dr's terms")
+    row = _row("dr", terms, v.estimate, v.se, found, "the weighted mean of dr's terms")
+    row |= _gain("dr", terms, found, case, settings)
+    return row | {"gain": v.estimate - row["logged"]}
 
 
 def _row(

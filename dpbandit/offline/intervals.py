@@ -146,6 +146,44 @@ def empirical_bernstein(stakes: Stakes, alpha: float, w_max: float) -> tuple[flo
     return max(0.0, mean - room), min(1.0, mean + room)
 
 
+class Gain(NamedTuple):
+    """Intervals of the difference between a policy's mean reward and that of the log's own."""
+
+    ends: tuple[float, float]
+    percent: tuple[float, float]
+    """in percent of the log's mean reward; NaN if that may be 0 or less"""
+
+
+def paired_gain(terms: Terms, reward: Floats, alpha: float) -> Gain:
+    """Return Student's intervals of the gain on the rewards (n,) of the same rows, to first order.
+
+    The error of a row is that of its term minus that of its reward. With v the estimate and m the
+    mean reward, the error of v / m is to first order (error of v - v / m error of m) / m.
+    """
+    n, v, m = len(reward), terms.estimate, float(reward.mean())
+    quantile, errors = float(stdtrit(n - 1, 1 - alpha / 2)), reward - m
+
+    def room(of: Floats) -> float:
+        return quantile * sqrt(float(np.square(of).sum()) / (n - 1) / n) if n > 1 else np.nan
+
+    wide = room(terms.errors - errors)
+    ends = v - m - wide, v - m + wide
+    if not m - room(errors) > 0:
+        return Gain(ends, (np.nan, np.nan))
+    wide = room(terms.errors - v / m * errors) / m
+    return Gain(ends, (100 * (v / m - 1 - wide), 100 * (v / m - 1 + wide)))
+
+
+def gain_between(policy: tuple[float, float], logged: tuple[float, float]) -> Gain:
+    """Return the intervals of a gain if both mean rewards lie within their ends."""
+    (low, high), (least, most) = policy, logged
+    ends = low - most, high - least
+    if not least > 0:
+        return Gain(ends, (np.nan, np.nan))
+    ratios = min(low / most, low / least), max(high / least, high / most)
+    return Gain(ends, (100 * (ratios[0] - 1), 100 * (ratios[1] - 1)))
+
+
 class TypeLaw(NamedTuple):
     """Logging policy of every row, and the evaluated policy, for users of S public types."""
 

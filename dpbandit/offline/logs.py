@@ -198,6 +198,10 @@ class Observed:
         """Return the log of some rows, such as `log[1000:]`: train and evaluate on others."""
         return replace(self, **arrays_at(self, rows, ("context", "action", "reward", "index")))
 
+    def name_of(self, arm: int) -> Any:
+        """Return the name of an arm, or its number if arms have no names."""
+        return arm if self.arms is None else self.arms[arm]
+
     def by_arm(self, name: str, values: Any, *, axis: int = 1) -> Any:
         """Return `values`, a DataFrame with its columns (axis=0: its rows) in the arms' order."""
         arms = range(self.spec.n_actions) if self.arms is None else self.arms
@@ -321,9 +325,10 @@ class Logged(Observed):
         slack = np.sqrt(2 * L * possible * (1 / lowest - 1)) + L / (3 * lowest)
         for arm in np.flatnonzero(np.abs(found - possible) > slack)[:1].tolist():
             raise InputError(
-                f"Expected the propensities to be true: by them arm {arm} was logged as in "
-                f"{found[arm]:.0f} of n={possible[arm]} rounds, more than {slack[arm]:.0f} away; "
-                "where nobody recorded them, dpbandit.offline.assess says what is left to say."
+                f"Expected the propensities to be true: by them arm {self.name_of(arm)} was logged "
+                f"as in {found[arm]:.0f} of n={possible[arm]} rounds, more than {slack[arm]:.0f} "
+                "away; where nobody recorded them, dpbandit evaluate --unrecorded (in Python, "
+                "dpbandit.offline.assess) says what is left to say."
             )
 
 

@@ -202,8 +202,8 @@ def assess(
         )
     if rare := _nearly_constant(pi, log):
         notes.append(
-            f"Fewer than {_MIN_OTHER_REWARDS} rows of arm {rare[0]} have another reward than its "
-            "commonest one: the bounds and intervals may be far too short."
+            f"Fewer than {_MIN_OTHER_REWARDS} rows of arm {log.name_of(rare[0])} have another "
+            "reward than its commonest one: the bounds and intervals may be far too short."
         )
     logged = Terms(log.reward, np.zeros(n), np.ones(n))
     bounds, breaks = _bounds(strengths, log, pi, cells_of(log, pi, q), model, alpha, seed)
@@ -247,7 +247,7 @@ def _refuse_unsupported(pi: Floats, log: Observed) -> None:
         if shows.sum() < _MIN_ARM_ROWS:
             raise InputError(
                 f"Expected at least {_MIN_ARM_ROWS} rows in which the policy may play the logged "
-                f"arm {arm}, got {shows.sum()}: fewer rows cannot say what the arm earns."
+                f"arm {log.name_of(arm)}, got {shows.sum()}: fewer rows cannot say what it earns."
             )
         near = np.asarray(cKDTree(places[np.unique(at[log.action == arm])]).query(places)[0])
         lost += np.where(near[at] > reach, pi[:, arm], 0)

@@ -171,7 +171,8 @@ def _curves(problem: ProblemRuns, looks: Looks) -> Iterator[Picture]:
         return
     every = targets = _targets(longest)
     if len(every) > _MOST_TARGETS:
-        targets = [every[0], every[len(every) // 2], every[-1]]
+        middle = 1.0 if 1.0 in every[1:-1] else every[len(every) // 2]
+        targets = [every[0], middle, every[-1]]
     left_out = [rounded(epsilon, 6) for epsilon in every if epsilon not in targets]
     note = f" Not drawn: epsilon {', '.join(left_out)}." if left_out else ""
     public = [run for run in longest.runs if not 0 < run.certificate.claimed_epsilon < inf]

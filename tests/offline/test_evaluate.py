@@ -172,6 +172,32 @@ def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
     assert evaluate(policy, log, "ips", intervals="t")["interval"].item() == "t"
 
 
+def test_gains_on_the_logs_own_policy():
+    """Its value is 0.43. Of 200 logs at least 181 intervals at 95 % cover both gains: fewer have
+    probability 1e-3, and of intervals without the log's own noise 1e-9 or less. Bets cover all."""
+    covered = np.zeros((2, 2))
+    for seed in range(200):
+        log, policy, truth = arms(500, seed=seed)
+        found = evaluate(policy, log, ["ips", "dr"])
+        for row, (what, value) in enumerate((("gain", truth - 0.43), ("percent", truth / 0.0043))):
+            value -= 100 * (what == "percent")
+            covered[row] += found[f"{what}_low"].le(value) & found[f"{what}_high"].ge(value)
+        assert found["gain"].values == pytest.approx(found["estimate"] - log.reward.mean())
+    assert (covered >= 181).all()
+    few = evaluate(policy, log, "ips", intervals="betting").iloc[0]
+    assert few["gain_low"] < truth - 0.43 < few["gain_high"] < 1 < few["percent_high"]
+    assert few["gain_high"] - few["gain_low"] > 1.5 * (few["high"] - few["low"])
+    own = evaluate(log.probabilities, log, ["ips", "snips"])  # the log's own policy gains nothing
+    assert own[["gain", "gain_low", "gain_high", "percent"]].abs().values.max() < 1e-12
+    log.adaptive = True
+    unsaid = evaluate(policy, log, "ips")
+    assert unsaid[["gain_low", "percent", "percent_high"]].isna().values.all()
+    below = replace(log.spec, reward_low=-1.0)
+    moved = evaluate(policy, replace(log, spec=below, reward=log.reward - 0.43, adaptive=False))
+    assert moved["percent"].isna().all()
+    assert moved["gain_low"].notna().all()
+
+
 def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
     """A steep demand: half the bandwidth is further off than a standard error, which is said."""
     rng = np.random.default_rng(1000)
@@ -293,6 +319,7 @@ def test_it_says_what_python_says(beside, words):
         np.testing.assert_allclose(found[what], wanted[what])
     assert code == 0
     assert f"{wanted['estimate'][0]:.4g}" in said
+    assert "own policy earned" in said
     assert ("may lie outside" in said) == wanted["note"].str.contains("may lie outside").any()
 
 
