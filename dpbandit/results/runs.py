@@ -159,6 +159,7 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
     measures = {
         name: np.concatenate([piece.measures[name] for piece in pieces])[once]
         for name in first.measures
+        if all(name in piece.measures for piece in pieces)  # older files have fewer
     }
     return replace(first, seconds=seconds, **tables, measures=measures)
 

@@ -519,6 +519,9 @@ def as_run(
     for log in logs:
         check_played(name, proof, log.ledger, len(log.clipped))
     log = joined(logs)
+    measures = {}
+    if isinstance(config, Hindsight) and log.best_fixed.ndim == 1:
+        measures["action"] = 1.0 * log.best_fixed
     return AgentRun(
         setup=setup,
         name=name,
@@ -532,4 +535,5 @@ def as_run(
         clipped=log.clipped,
         seconds=log.seconds,
         provenance=provenance(),
+        measures=measures,
     )

@@ -54,7 +54,8 @@ def cost_of_privacy(results: Results) -> tuple[str, ...]:
     others = [cost for cost in costs if not cost.saved_high < 0]
     sentences = [words.fixed_is_best(worse, public, fixed)] if worse and fixed else []
     sentences += words.costs(others, public, None if worse else fixed)
-    return (*sentences, *_missing(runs, costs, public, spec))
+    last = words.of_a_shop(costs, public, _fixed(runs), getattr(spec, "prices", ()))
+    return (*sentences, *_missing(runs, costs, public, spec), *last)
 
 
 class _Cost(NamedTuple):
@@ -195,6 +196,42 @@ class _Words(NamedTuple):
                 sentence += f" One fixed {self.action} would {self.unit.lose} {self._number(fixed)}"
                 sentence += f"{alike}."
             yield sentence
+
+    def of_a_shop(
+        self,
+        costs: Sequence[_Cost],
+        public: AgentRun | None,
+        fixed: AgentRun | None,
+        prices: Sequence[float],
+    ) -> Iterator[str]:
+        """Yield a sentence for a shop: what is lost at the epsilon nearest to 1, and by one price.
+
+        All losses are those against the best agent without privacy. Privacy pays from the number of
+        users on from which the private agent always has less regret than the best fixed price.
+        """
+        if public is None or fixed is None or self.action != "price" or not len(prices):
+            return
+        cost = min(costs, key=lambda one: abs(log10(_epsilon(one.run))))
+        more, beyond = (run.regret[-1] - public.regret[-1] for run in (cost.run, fixed))
+        unit = f" {self.unit.noun}" if self.unit.noun else ""
+        amount = f"{self._per_thousand(more.mean())}{unit}" if more.mean() > 0 else "nothing"
+        low, high = _interval(more)
+        if not isnan(low):
+            amount += f" ({self._per_thousand(low)} to {self._per_thousand(high)})"
+        one = "one fixed price"
+        if "action" in fixed.measures:
+            kinds, counts = np.unique(fixed.measures["action"], return_counts=True)
+            one += f" of {rounded(prices[int(kinds[counts.argmax()])], 4)}"
+        one += f" {'loses' if beyond.mean() >= 0 else 'saves'} "
+        behind = cost.run.regret.mean(axis=1) >= fixed.regret.mean(axis=1)
+        when = f"does not pay within {self.horizon:,} {self.who}"
+        if not behind[-1]:
+            first = cost.run.marks[np.flatnonzero(behind)[-1] + 1 if behind.any() else 0]
+            when = f"pays from {rounded(first, 2)} {self.who} on"
+        yield (
+            f"With privacy at {cost.at} you lose {amount} per 1,000 {self.who} against no privacy; "
+            f"{one}{self._per_thousand(abs(beyond.mean()))}; privacy {when}."
+        )
 
     def _of(self, cost: _Cost) -> str:
         return f"{without_epsilon(cost.run.name)} {self._loses(cost.run)}"

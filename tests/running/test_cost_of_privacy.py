@@ -9,7 +9,7 @@ import numpy as np
 from dpbandit import Results, recommend
 from dpbandit.results.runs import describe
 from dpbandit.running.cost_of_privacy import cost_of_privacy
-from dpbandit.running.resolve import resolve_agent
+from dpbandit.running.resolve import resolve_agent, resolve_spec
 from tests.each import each
 from tests.experiments.runs import made_up
 
@@ -46,7 +46,22 @@ def test_times_money_and_the_fixed_price():
         "At epsilon 2 privacy costs 1.50 (1.50 to 1.50) times that regret: fade loses 3.15 dollars "
         "per 1,000 customers, 1.05 more."
     )
-    assert said(half, public, fade, fixed, printed, *others) == (first, second)
+    hers = (
+        "With privacy at epsilon 1 you lose 3 dollars (2.19 to 3.81) per 1,000 customers against "
+        "no privacy; one fixed price{} loses 15.9; privacy pays from 20,000 customers on."
+    )
+    assert said(half, public, fade, fixed, printed, *others) == (first, second, hers.format(""))
+    fixed = replace(fixed, measures={"action": np.array([4.0, 4.0, 2.0])})
+    prices = resolve_spec("OJPricing").prices
+    assert said(public, fade, fixed)[-1] == hers.format(f" of {prices[4]:.4g}")
+    marks = {"marks": np.array([1, 2_100, 20_000])}
+    bend, line, best = (
+        replace(one, regret=np.array([[start] * 3, [middle] * 3, one.regret[-1]]), **marks)
+        for one, start, middle in ((fade, 3.0, 30.0), (fixed, 1.0, 40.0), (public, 1.0, 20.0))
+    )
+    assert said(best, bend, line)[-1].endswith("; privacy pays from 2,100 customers on.")
+    cheap = replace(bend, regret=best.regret - 1)
+    assert "you lose nothing (-0.05 to -0.05) per 1,000" in said(best, cheap, line)[-1]
     assert said(public, fixed) == ()
     alone = said(printed, public, fixed)[0]
     assert alone.startswith("At epsilon 0.0502 dp-ucb:calibration=paper loses 1 dollars")
@@ -73,6 +88,9 @@ def test_where_a_fixed_price_is_better_that_is_the_sentence():
             "With 5,000 customers one fixed price loses 117 dollars per 1,000 customers, fade 200 "
             "at epsilon 0.1 and fade 135 at epsilon 1: keep the fixed price, if you know it. "
             "Without privacy priced:logistic-ts loses 81.",
+            "With privacy at epsilon 1 you lose 54 dollars (39.5 to 68.5) per 1,000 customers "
+            "against no privacy; one fixed price loses 36; privacy does not pay within 5,000 "
+            "customers.",
         )
     fixed = run("BestFixed", 101.0, spread=[1.2, 1.0, 0.8])
     alike = said(run("fade", 102.0, claimed=1.0), fixed, run("priced:logistic-ts", 42.0))[0]
