@@ -81,8 +81,16 @@ def fit(
     bought: Annotated[
         str, typer.Option(help="With --product: column with the product that was bought, or none.")
     ] = "bought",
+    visit: Annotated[
+        str | None,
+        typer.Option(
+            help="With --items, --item and --bought: column with the visit, of a table with one "
+            "row for each product shown; fits choices, --bought is 1 for the product bought."
+        ),
+    ] = None,
     at_most: Annotated[
-        int | None, typer.Option(help="With --product: how many can be offered at a time.")
+        int | None,
+        typer.Option(help="With --product or --visit: how many can be offered at a time."),
     ] = None,
     price_range: Annotated[
         str | None, typer.Option(help="Public range that contains every price, LOW:HIGH.")
@@ -164,7 +172,15 @@ def fit(
     }
     kind: Any = PricingFromLog if items is None else RecommendationFromLog
     arguments: dict[str, Any]
-    if product:
+    if visit is not None:
+        unused = ("product", "sold", "click", "interactions", "monotone", *_OF_PEOPLE)
+        if items is None or specified(context, unused):
+            raise InputError("Expected --visit with --items, and no option of sales or clicks.")
+        kind = from_shelf("envs", "AssortmentFromLog", "--visit")
+        layout = {"visit": visit, "products": listed(items), "product": item, "price": price}
+        arguments = {**layout, "bought": bought, **of_prices, "at_most": at_most, **shared}
+        del arguments["interactions"]
+    elif product:
         others = ("price", "sold", "items", "item", "click", "interactions", "monotone")
         if specified(context, (*others, *_OF_PEOPLE)):
             raise InputError("Expected --product without options of sales, clicks or people.")
@@ -191,10 +207,13 @@ def fit(
             **{k: v for k, v in (("people", people), ("visits", visits)) if v is not None},
             **shared,
         }
-    if plot is not None and product:
-        raise InputError("Expected --plot without --product: there is no such plot of choices.")
+    choices = bool(product) or visit is not None
+    if plot is not None and choices:
+        raise InputError(
+            "Expected --plot without --product or --visit: there is no such plot of choices."
+        )
     problem, saved = kind(**arguments), Saved()
-    agents = ["fade-mnl"] if product else ["fade", "dp-ucb"]
+    agents = ["fade-mnl"] if choices else ["fade", "dp-ucb"]
     rounds, option = 20_000, ""
     if person is not None:
         agents = ["personal-pricing"]

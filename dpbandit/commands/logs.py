@@ -210,7 +210,7 @@ def evaluate(
             adaptive=adaptive,
         )
     )
-    named = list(log.arms)
+    named = list(log.arms or ())
     fixed = _fixed(policy, named)
     if not isinstance(log, Logged):
         law = _columns_of(policy, frame, len(named)) if fixed is None else fixed

@@ -95,7 +95,7 @@ def warn_of(sentences: Iterable[str]) -> None:
 
 def _checked(reading: Any) -> dict[str, Any]:
     """Return all options of `reading`, with defaults, after checks."""
-    options = {"sep": None, "decimal": None, "yes": (), "drop_missing": False}
+    options: dict[str, Any] = {"sep": None, "decimal": None, "yes": (), "drop_missing": False}
     if not isinstance(reading, Mapping) or not set(reading) <= set(options):
         raise InputError(f"Expected reading={abbrev(reading)} to have keys among {list(options)}.")
     options |= reading

@@ -32,7 +32,15 @@ from dpbandit.envs.contextual.logs import (
     unit_of,
 )
 from dpbandit.envs.contextual.problems import row_of
-from dpbandit.offline.columns import column_with_gaps, doubles, first_odd, is_missing
+from dpbandit.offline.columns import (
+    answers,
+    as_long,
+    column,
+    column_with_gaps,
+    doubles,
+    first_odd,
+    is_missing,
+)
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs.choice import PricedAssortmentSpec
 
@@ -300,6 +308,9 @@ class AssortmentFromLog(ChoiceProblem):
         * `products`: `{"cola": "price_cola", ...}`, each product and the column of its price, empty
           where it was not shown. Required. `bought`: the column of choices: the name of a product,
           or "none" or empty.
+        * `visit`, `product`, `price`: columns of a table with one row for each product shown: the
+          visit it belongs to, the product's name and its price. Then `products` lists the names,
+          and `bought` is 1 in the row of the product that was bought, else 0.
         * `features`: names of columns and their public bounds, or `{}`. Required.
         * `price_range`: (low, high), public; every price of the log lies inside. Required.
         * `unit_cost`: cost of a sale to the seller, in the `unit` of prices, one for all or one for
@@ -317,8 +328,11 @@ class AssortmentFromLog(ChoiceProblem):
 
     frame: Any = None
     _: KW_ONLY
-    products: Mapping[str, str] | None = None
+    products: Mapping[str, str] | Sequence[str] | None = None
     bought: str = "bought"
+    visit: str | None = None
+    product: str = "product"
+    price: str = "price"
     features: Mapping[str, Sequence[Any]] | None = None
     price_range: Sequence[float] | None = None
     unit_cost: float | Mapping[str, float] | None = None
@@ -334,7 +348,7 @@ class AssortmentFromLog(ChoiceProblem):
 
     def __post_init__(self) -> None:
         unit_of(self.unit)
-        names = self._names()
+        names, in_rows = self._names(), self.visit is not None
         low, high, grid = self._price_list()
         log = read(
             self.frame,
@@ -343,7 +357,9 @@ class AssortmentFromLog(ChoiceProblem):
             self.clusters,
             self.sha256,
             self.reading,
-            filled=self._with_none,
+            answer=self.bought if in_rows else None,
+            also=(self.visit, self.product, self.price) if in_rows else (),
+            filled=self._by_visit if in_rows else self._with_none,
         )
         visits = self._visits(log, names, low, high)
         at_least("ridge", self.ridge, 0)
@@ -375,12 +391,18 @@ class AssortmentFromLog(ChoiceProblem):
         return f"AssortmentFromLog: {self.diagnostics}"
 
     def _names(self) -> tuple[str, ...]:
-        if not isinstance(self.products, Mapping) or len(self.products) < 1:
+        if self.visit is not None:
+            if isinstance(self.products, str | Mapping) or not self.products:
+                raise InputError(
+                    f"Expected products={abbrev(self.products)} to list the names of all products, "
+                    "as visit= names the column of visits."
+                )
+        elif not isinstance(self.products, Mapping) or len(self.products) < 1:
             raise InputError(
                 "Expected products=, each with the column of its price, such as "
                 f"{{'cola': 'price_cola'}}, got {abbrev(self.products)}."
             )
-        names = tuple(map(_product_name, self.products))
+        names = tuple(map(_product_name, self.products or ()))
         if len(set(names)) < len(names) or _NONE in names:
             raise InputError(
                 f"Expected products={abbrev(self.products)} to have different names, none of them "
@@ -411,8 +433,46 @@ class AssortmentFromLog(ChoiceProblem):
         names = [_NONE if _is_empty(entry) else _product_name(entry) for entry in listed]
         return ChainMap({self.bought: names}, table)
 
+    def _by_visit(self, table: Any) -> Any:
+        """Return a table of one row for each visit from one of one row for each product shown."""
+        import pandas as pd  # not before: slow to import
+
+        visit = str(self.visit)
+        n = len(column(table, visit))
+        layout = [visit, self.product, self.price, self.bought]
+        shared = [*(self.features or ()), *filter(None, [self.clusters])]
+        if twice := sorted({*layout, *self._names()} & {*shared}):
+            raise InputError(f"Expected features and clusters without {twice[0]!r}.")
+        columns = {name: as_long(column(table, name), n, name) for name in layout + shared}
+        rows = pd.DataFrame({name: np.asarray(entries) for name, entries in columns.items()})
+        rows[self.product] = list(map(_product_name, rows[self.product]))
+        rows[self.bought] = answers(table, self.bought)
+        if unknown := sorted({*rows[self.product]} - {*self._names()}):
+            raise InputError(
+                f"Expected column {self.product!r} to hold only products={abbrev(self.products)}, "
+                f"got {unknown[0]!r}."
+            )
+        of_visit = rows.groupby(visit, sort=False)
+        for name in shared:
+            if (of_visit[name].nunique() > 1).any():
+                raise InputError(f"Expected one {name!r} in all rows of a visit, got several.")
+        counts = of_visit[self.product].value_counts().groupby(level=0).max()
+        for name, most in ((self.bought, of_visit[self.bought].sum()), (self.product, counts)):
+            if (most > 1).any():
+                raise InputError(
+                    f"Expected at most one row of a visit for each product and one purchase, got "
+                    f"more in column {name!r} in visit {most.idxmax()}."
+                )
+        taken = rows[rows[self.bought] == 1].set_index(visit)[self.product]
+        wide = rows.pivot(index=visit, columns=self.product, values=self.price)
+        wide = wide.reindex(index=pd.unique(rows[visit]), columns=list(self._names()))
+        wide = wide.join(of_visit[shared].first()) if shared else wide
+        return wide.assign(**{self.bought: taken.reindex(wide.index).fillna(_NONE)})
+
     def _visits(self, log: Log, names: tuple[str, ...], low: float, high: float) -> Visits:
-        n, columns = len(log.design), self.products.values()  # type: ignore[union-attr]
+        n, columns = len(log.design), names
+        if isinstance(self.products, Mapping):
+            columns = tuple(self.products.values())
         prices = np.stack([_prices(log.table, column, n) for column in columns], axis=1)
         offered = np.isfinite(prices)
         outside = offered & ((prices < low) | (prices > high))

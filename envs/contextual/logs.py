@@ -101,13 +101,13 @@ def read(
     reading: Mapping[str, Any],
     *,
     answer: str | None = None,
-    person: str | None = None,
+    also: Any = (),
     filled: Callable[[Any], Any] | None = None,
 ) -> Log:
     """Read a log from a DataFrame, a mapping of columns or a path, with `bounds` of features.
 
     `modelled` are columns of answers and offers, which cannot be features; `answer` is that of yes
-    and no, `person` a column that is also used. A file whose SHA-256 is not `digest` raises
+    and no, `also` has other columns that are used. A file whose SHA-256 is not `digest` raises
     `InputError`. The function `filled` replaces missing entries of the modelled columns.
     """
     if frame is None:
@@ -125,7 +125,7 @@ def read(
             f"Expected the file {frame} to be as it was, with sha256={digest[:12]}..., got "
             f"{found_digest[:12]}...: fit it again."
         )
-    used = [bounds, clusters, person, () if filled else modelled]
+    used = [bounds, clusters, also, () if filled else modelled]
     answers = () if answer is None else (answer,)
     table, notes = read_table(frame, reading, columns=used, answers=answers)
     if filled is not None:

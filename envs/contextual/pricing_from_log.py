@@ -449,7 +449,7 @@ class PricingFromLog(TidalChoices):
             self.sha256,
             self.reading,
             answer=self.sold,
-            person=self.person,
+            also=self.person,
         )
         prices = Prices(numbers(log.table, self.price), low, high, grid, cost, self.unit)
         k = log.design.shape[1]

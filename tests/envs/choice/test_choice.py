@@ -241,6 +241,42 @@ def test_the_fit_is_the_largest_likelihood():
     assert "slope" in repr(problem)
 
 
+def test_one_row_for_each_product_shown(run, tmp_path, monkeypatch):
+    """Oracle: the same visits with a column for each product have the same fit, to the last bit."""
+    monkeypatch.chdir(tmp_path)
+    wide = drinks().assign(day=lambda table: table.index % 40)
+    names = {column: name for name, column in DRINKS["products"].items()}
+    rows = wide.reset_index().melt(["index", "bought", "age", "day"], var_name="name")
+    rows = rows.dropna().assign(name=lambda table: table.name.map(names)).sort_values("index")
+    rows["taken"] = np.where(rows.bought == rows.name, "yes", "no")
+    columns = {"visit": "index", "product": "name", "price": "value", "bought": "taken"}
+    known = DRINKS | {"products": list(DRINKS["products"]), "reading": {"yes": ["yes"]}}
+    found = AssortmentFromLog(rows, **columns, **known, clusters="day").diagnostics
+    assert str(found) == str(AssortmentFromLog(wide, **DRINKS, clusters="day").diagnostics)
+    rows.to_csv("rows.csv", index=False)
+    line = "fit rows.csv --visit index --item name --items cola,water,juice --price value --bought"
+    line += " taken --yes yes --feature age=18:90 --price-range 1:3 --unit-cost 0.5 --clusters day"
+    code, said, _ = run(*line.split())
+    assert (code, str(found) in said) == (0, True)
+    code, _, _ = run(
+        *["compare", "shop.toml", "--agents", "fade-mnl", "--horizon", "20", "--replicas", "2"]
+    )
+    assert code == 0
+    one = rows["index"] == 5
+    for change, says in (
+        ({"age": rows.age.where(~one, range(18, 18 + len(rows)))}, "one 'age' in all rows of a vi"),
+        ({"taken": np.where(one, "yes", rows.taken)}, "more in column 'taken' in visit 5"),
+        ({"name": np.where(one, "cola", rows.name)}, "more in column 'name' in visit"),
+        ({"name": np.where(one, "milk", rows.name)}, "only products=.* got 'milk'"),
+    ):
+        refused(says, AssortmentFromLog, rows.assign(**change), **columns, **known)
+    refused("products=.* to list the names", AssortmentFromLog, rows, **columns, **DRINKS)
+    refused("without 'value'", AssortmentFromLog, rows, **columns, **known | {"features": PRICED})
+
+
+PRICED = {"value": (1, 3)}
+
+
 def test_the_values_of_sets():
     """Golden: uniform over sets and over threes, the best fixed set, all eight, the oracle, and the
     person known, for whom one logit is right."""
