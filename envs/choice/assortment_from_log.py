@@ -397,6 +397,11 @@ class AssortmentFromLog(ChoiceProblem):
                     f"Expected products={abbrev(self.products)} to list the names of all products, "
                     "as visit= names the column of visits."
                 )
+        elif (self.product, self.price) != ("product", "price"):
+            raise InputError(
+                f"Expected visit= with product={abbrev(self.product)} and price="
+                f"{abbrev(self.price)}, columns of a table with one row for each product shown."
+            )
         elif not isinstance(self.products, Mapping) or len(self.products) < 1:
             raise InputError(
                 "Expected products=, each with the column of its price, such as "
