@@ -67,18 +67,18 @@ def played(command: str) -> str:
 
 
 def shortened(printed: str) -> str:
-    """Return the output of `compare` without its certificates and notes.
+    """Return the table of `compare` and its last sentence, without certificates and notes.
 
-    >>> print(shortened("a\\n┏━┓\\n└─┘\\n(1) none\\nAt epsilon 1 ...\\nProofs are"))
+    >>> print(shortened("a\\n┏━┓\\n└─┘\\n(1) none\\nWith privacy ...\\nProofs are"))
     ┏━┓
     └─┘
     ...
-    At epsilon 1 ...
+    With privacy ...
     """
     lines = [line.rstrip() for line in printed.splitlines()]
     top, foot, first, last = (
         next(place for place, line in enumerate(lines) if line.startswith(begin))
-        for begin in ("┏", "└", "At ", "Proofs ")
+        for begin in ("┏", "└", "With privacy ", "Proofs ")
     )
     return "\n".join([*lines[top : foot + 1], "...", *lines[first:last]])
 
