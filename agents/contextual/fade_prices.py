@@ -102,6 +102,7 @@ class ScoredSales(Fading):
         return (self._uniforms.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
 
     def scores(self, context: Floats) -> Floats:
+        # of a user with the context 0, if hers is not finite
         d, theta = self.spec.dim, self._played
         x = clip_norm(context, self.spec.context_norm) / self.spec.context_norm
         slope = theta[:, d:]

@@ -347,9 +347,11 @@ def _logs_of(
 ) -> list[Log]:
     """Play one agent on a block of replicas; an oracle takes the best action from `logs`."""
     marks, played = log_marks(resolved.arguments["horizon"]), list[Log]()
-    if isinstance(config, Hindsight):  # the best action from another agent's log, on equal users
-        met = next((log for log in logs.values() if not isinstance(log, InputError)), None)
-        best = joined(met or [_empty_log(resolved, seed, block, marks)]).best_fixed
+    if isinstance(config, Hindsight):  # the best action for the users of uniform play
+        met = logs.get("Uniform")
+        if met is None or isinstance(met, InputError):
+            met = [_uniform_log(resolved, seed, block, marks)]
+        best = joined(met).best_fixed
     size = replicas_at_once(resolved.make(**resolved.arguments).spec, config)
     for first, last in consecutive(range(*block), size):
         bar.working_on(name, rate=last - first)
@@ -366,7 +368,7 @@ def _logs_of(
     return played
 
 
-def _empty_log(resolved: ResolvedProblem, seed: int, block: tuple[int, int], marks: Ints) -> Log:
+def _uniform_log(resolved: ResolvedProblem, seed: int, block: tuple[int, int], marks: Ints) -> Log:
     from dpbandit.agents import Uniform  # imports 60 files: only when needed
 
     seeds = [(seed, r) for r in range(*block)]

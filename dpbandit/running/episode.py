@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 import numpy as np
 
 from dpbandit.agent import Arms
+from dpbandit.agents.baselines import Constant
 from dpbandit.base import (
     RAISED,
     WATCH,
@@ -191,6 +192,8 @@ class Episode:
         self._block, self._row = 0, 0  # rounds of the block, and how many the agent learned from
         self.counts = user_counts(problem, streams) if counts and self._blocks else None
         """users of the problem's table, if they can be drawn as counts, else None"""
+        # of agents that learn nothing alone: another one's `chances` may not be what it plays
+        self._chances = agent.chances if counts and isinstance(agent, Constant) else None
         self._left = 0  # rounds to come of the batch that is drawn as counts
         self._next_try = 0  # first round in which counts may be tried again
         self._record_counts: Ints | None = None
@@ -280,8 +283,8 @@ class Episode:
         left = min(self.longest_block(), _MAX_COUNTED_ROUNDS)
         if left < users.fewest or self.served < self._next_try:
             return False
-        action, chances = None, getattr(self.agent, "chances", None)
-        if chances is None:
+        action = None
+        if self._chances is None:
             WATCH.calls += 1
             try:
                 action, drew = self._act_in_block(users.context, None)
@@ -292,7 +295,7 @@ class Episode:
                 self._next_try = 2 * self.served
                 return False
             check_action(self._spec, self.agent, action.ravel(), action.size)
-        users.begin(action, chances)
+        users.begin(action, self._chances)
         self._left = left
         return True
 

@@ -195,6 +195,7 @@ def _play_batch(
         together = multinomial_play(problem, player, streams) if blocks else None
         counts = counts and spec.horizon >= MIN_COUNTED_HORIZON
         episode = Episode(problem, player, R, streams, blocks=blocks, counts=counts)
+        late = False  # whether nothing was released by half, of users drawn as counts
         for mark, until in enumerate(marks.tolist()):
             long = until - done >= MIN_ROUNDS_TOGETHER and done >= FIRST_ROUNDS
             while (t := episode.served) < until:
@@ -202,15 +203,22 @@ def _play_batch(
                 if together and long and before is not None and (n := together.rounds(until - t)):
                     brought = together.play(n, before, mark=t + n == until)
                     episode.skip(n)
-                elif episode.counts is not None and before is not None:
-                    brought = episode.count(until - t, before)
+                to_half = (until if t >= half else min(until, half)) - t
+                if brought is None and episode.counts is not None and before is not None:
+                    brought = episode.count(to_half, before)
                     bounds.skip(episode.served - t)
+                    if episode.learned == episode.served:  # marks may lie inside of batches alone
+                        ledger_check.check(users=episode.learned)
+                    late = (episode.served == half and not call_log.released) or late
+                    if late and call_log.calls:
+                        _warn_late(config, spec)
+                        late = False
                 if brought is not None:
                     total_regret += brought.regret
                     total_reward += brought.reward
                     total_switches += brought.switches
                     continue
-                served = episode.serve((until if t >= half else min(until, half)) - t)
+                served = episode.serve(to_half)
                 step = served.step
                 before = count_switches(total_switches, before, served)
                 if served.is_block:
@@ -229,7 +237,7 @@ def _play_batch(
                 raise InputError(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."
                 )
-            ledger_check.check(users=max(0, until - spec.delay))
+            ledger_check.check(users=min(episode.learned, max(0, until - spec.delay)))
             lacks = problem.hindsight()
             check_hindsight(problem.spec, lacks, R)
             regret[mark], reward[mark] = total_regret + lacks, total_reward

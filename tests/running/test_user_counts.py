@@ -221,6 +221,7 @@ def law(agent, R, seed, *, counts, horizon=400, marks=(130, 400), releases=None)
         [(seed, r) for r in range(R)],
         marks=np.array(marks),
         counts=counts,
+        advance=lambda rounds: None,  # with a callback, all replicas play together
     )
     totals = (log.regret, log.reward, log.switches)
     return np.concatenate([part.T for part in totals], axis=1), log
@@ -290,6 +291,27 @@ def test_what_is_not_allowed_in_rounds_is_not_allowed_with_counts(early):
         play(Tiny(), PeeksAhead(refresh_every=50, epsilon=inf), range(9), **how)
     with pytest.raises(InputError, match=r"exceed rounds_to_release=.*, or uses=400"):
         play(Tiny(), FeedsTwice(refresh_every=50), [0], **how)
+
+
+class WithChances(DPUCB):
+    """Names chances of arms, which it does not play."""
+
+    @property
+    def chances(self):
+        return np.full((self.R, 2), 0.5)
+
+
+def test_an_agent_that_names_chances_plays_what_it_decides(early):
+    """Chances are taken from agents that learn nothing alone; else this one would stop learning."""
+    how = {"marks": np.array([130, 400])}
+    mine, plain = (play(Tiny(), c(refresh_every=50), [0, 1], **how) for c in (WithChances, DPUCB))
+    np.testing.assert_array_equal(mine.regret, plain.regret)
+
+
+def test_late_releases_are_told_with_counts(early):
+    """A batch across half of the run hides nothing: the warning comes when it has been learned."""
+    with pytest.warns(UserWarning, match="released nothing in the first half of 400 rounds"):
+        play(Tiny(), DPUCB(refresh_every=300), [0], marks=np.array([400]))
 
 
 def test_an_agent_counts_users_and_not_records(early, monkeypatch):
