@@ -139,6 +139,33 @@ def test_a_spreadsheet_is_refused_with_advice(reading, says):
     refused(says, PricingFromLog, "export.csv", **columns, features={}, reading=reading)
 
 
+def test_yes_is_a_word_a_number_or_true():
+    """Oracle: the plain column of 0 and 1; --yes of no entry is refused, with its value and column.
+
+    Cells of spaces are gaps, and cautions are those of this reading, not of an earlier one."""
+    frame = shop(n=1500, seed=7)
+    same = PricingFromLog(frame, **SHOP).diagnostics
+    for sold, yes in ((frame.sold + 1, "2"), (frame.sold > 0, "TRUE"), (frame.sold * 1.0, "1")):
+        known = SHOP | {"reading": {"yes": [yes]}}
+        assert PricingFromLog(frame.assign(sold=sold), **known).diagnostics == same
+    says = r"'sold' to hold ja, and one other word for no, got .*: yes=\['ja'\] \(--yes\)"
+    refused(says, PricingFromLog, frame, **SHOP, reading={"yes": "ja"})
+    for k, path in ((1, "gaps.csv"), (2, None)):
+        gaps = pd.concat([frame, frame[:k].assign(shop="  ")])
+        table = gaps if path is None else path
+        gaps.to_csv("gaps.csv", index=False)
+        with pytest.warns(UserWarning, match=f"Dropped {k} of {1500 + k} rows .*: {k} in 'shop'"):
+            found = PricingFromLog(table, **SHOP, reading={"drop_missing": True}).diagnostics
+        assert found.slope == same.slope
+    refused("no missing entries in column 'shop', got 2 of", PricingFromLog, "gaps.csv", **SHOP)
+    german = frame.assign(price=[f"0{price:.2f}".replace(".", ",") for price in frame.price])
+    german.to_csv("german.csv", index=False, sep=";")
+    reading = {"sep": ";", "decimal": ","}
+    assert PricingFromLog("german.csv", **SHOP, reading=reading).diagnostics.slope == same.slope
+    german.assign(price=german.price.where(german.index > 3, "x")).to_csv("x.csv", sep=";")
+    refused(r"such as 2.5, got 'x'\.$", PricingFromLog, "x.csv", **SHOP, reading=reading)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_ten_lines():
     """Epsilons of one agent are one line of the frontier."""
@@ -171,6 +198,11 @@ def test_clicks(said):
         (FIT + " --sold bought", "a column 'bought', the table has"),
         (FIT + " --out shop.json", "--out=shop.json to end in .toml"),
         (FIT + " --monotone yes", "monotone='yes'"),
+        (FIT + " --visit v --items a,b --monotone clip", "--visit=v without --monotone"),
+        (
+            "evaluate words.csv --policy always=1 --action shop --reward word",
+            "name the words for yes, --yes",
+        ),
         ("fit other.csv --price-range 1:3", "Cannot read other.csv"),
         ("compare none.toml --agents fade", "Cannot read none.toml"),
         ("compare bad.toml --agents fade", "bad.toml to hold id and .arguments. .* got 'agents'"),
@@ -182,6 +214,7 @@ def test_one_sentence_each(here, run, line, says):
     (here / "bad.toml").write_text('agents = ["fade"]')
     (here / "long.toml").write_text('id = "Arms"\n[arguments]\nhorizon = 9')
     (here / "odd.toml").write_text('id = "PricingFromLog"\n[arguments]\ncost = 1')
+    shop(n=9).assign(word="ja").to_csv("words.csv", index=False)
     code, _, errors = run(*line.split())
     assert (code, errors.count("\n")) == (2, 1)
     assert re.search(says, errors)

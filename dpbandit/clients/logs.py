@@ -316,7 +316,7 @@ def _rewards(
     if (reward is None) == (sold is None):
         raise InputError("Expected reward=, the name of a column, or else sold=.")
     if reward is not None:
-        return numbers(table, reward)
+        return numbers(table, reward, reward=True)
     if not priced:
         raise InputError(f"Expected prices= and unit_cost= with sold={sold!r}.")
     margins = np.array(priced["prices"]) - priced["unit_cost"]
@@ -390,7 +390,7 @@ def read_lists(
     >>> log.reward.tolist()
     [1.0, 1.0]
     """
-    table = _read(table, reading, [items, clicks, prefix, marginal, context])
+    table = _read(table, reading, [items, prefix, marginal, context], clicks)
     lists = stacked(table, items)
     return LoggedLists(
         n_items=n_items,
@@ -440,7 +440,7 @@ def read_prices(
     >>> log.spec.high, log.reward.tolist()
     (3.0, [1.2, 0.0])
     """
-    table = _read(table, reading, [price, reward, density, context])
+    table = _read(table, reading, [price, density, context], [reward])
     price_column = numbers(table, price)
     low, high = two_numbers("price_range", price_range)
     least, most = two_numbers("reward_range", reward_range)

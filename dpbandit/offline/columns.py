@@ -114,19 +114,30 @@ def first_odd(listed: Any, allowed: Sequence[float] | None = None) -> Any:
     return None
 
 
-def numbers(table: Any, name: str) -> Floats:
-    """Return a column of finite numbers, (n,); raise `InputError` for any other entry."""
+_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")  # text of a number with a decimal comma
+_YES_HINT = ": name the words for yes, --yes WORD,... (reading={'yes': [...]})"
+_COMMA_HINT = ": decimal commas need --decimal ',' (reading={'decimal': ','})"
+
+
+def numbers(table: Any, name: str, *, reward: bool = False) -> Floats:
+    """Return a column of finite numbers, (n,); raise `InputError` for any other entry.
+
+    The message on a word in a column of rewards names the option for words that mean yes.
+    """
     listed = column(table, name)
     try:
         values = doubles(listed)
     except ValueError:
         values = np.empty(())
     if values.ndim != 1:
-        odd = first_odd(listed)
-        comma = isinstance(odd, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", odd)
+        entries = [e for e in listed if not (isinstance(e, str) and is_number(e))]
+        others = [e for e in entries if not (isinstance(e, str) and _COMMA.fullmatch(e))]
+        odd = first_odd(others)
+        hint = _YES_HINT if reward and isinstance(odd, str) else ""
+        if odd is None:
+            odd, hint = first_odd(listed), _COMMA_HINT if len(others) < len(entries) else ""
         raise InputError(
-            f"Expected column {name!r} to hold numbers, such as 2.5, got {abbrev(odd)}"
-            + (": decimal commas need --decimal ',' (reading={'decimal': ','})." if comma else ".")
+            f"Expected column {name!r} to hold numbers, such as 2.5, got {abbrev(odd)}{hint}."
         )
     if not np.isfinite(values).all():
         raise InputError(f"Expected column {name!r} to hold finite numbers, got an infinite one.")
@@ -142,10 +153,9 @@ def answers(table: Any, name: str) -> Floats:
         values = np.full(1, np.nan)
     if values.ndim != 1 or not np.isin(values, (0, 1)).all():
         odd = first_odd(listed, (0, 1))
-        hint = ": name the words for yes, --yes WORD,... (reading={'yes': [...]})"
         raise InputError(
             f"Expected column {name!r} to hold 0 and 1 only, got {abbrev(odd)}"
-            f"{hint * (isinstance(odd, str) and not is_number(odd))}."
+            f"{_YES_HINT * (isinstance(odd, str) and not is_number(odd))}."
         )
     return values
 

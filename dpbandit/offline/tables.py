@@ -2,7 +2,7 @@
 
 All commands and functions that take such a file read it here. In a CSV file
 
-* only an empty cell is missing: NA, null and nan are words like any others;
+* only a cell that is empty or of spaces is missing: NA, null and nan are words like any others;
 * every row has as many cells as the header, and no name occurs twice in the header;
 * numbers with leading zeros, such as the postcode 01099, make all cells of their column words.
 
@@ -20,7 +20,7 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,18 @@ _NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")  # 
 _NUMBER_WORDS = ("nan", "inf", "-inf")  # words that make no line a header
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d")  # start of a cell such as 01099
 _WITH_POINTS = re.compile(r"[+-]?(\d+(\.\d{3})*(,\d+)?|\d+\.\d+)")  # 1.234,5 or 1.5, no dates
+_COMMA_NUMBER = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")  # 01,50 or 01
 _LEAST_DISTINCT = 0.9
 """Distinct entries of an id or a time, per different row; without one, equal rows are no sign"""
 
 
 def read_table(
-    frame: Any, reading: Mapping[str, Any], *, columns: Iterable[Any], answers: Iterable[Any] = ()
+    frame: Any,
+    reading: Mapping[str, Any],
+    *,
+    columns: Iterable[Any],
+    answers: Iterable[Any] = (),
+    visit: str | None = None,
 ) -> tuple[Any, list[str]]:
     """Return a table, and sentences on rows that were dropped or are repeated.
 
@@ -62,6 +68,7 @@ def read_table(
         reading: how the table is written, see above.
         columns: names of the columns that are used, or lists of names; others may have gaps.
         answers: names of columns whose entries are yes or no.
+        visit: name of a column; all rows of a visit are dropped if one of them has a gap.
     """
     options = _checked(reading)
     table, found = table_of(frame, sep=options["sep"], decimal=options["decimal"]), []
@@ -71,18 +78,31 @@ def read_table(
         names = list(dict.fromkeys(name for name in _flat([columns, answers]) if name in table))
     if options["decimal"] == ",":
         _refuse_points(table, names)
+        table = table.assign(**{name: _with_point(table[name]) for name in names})
     if options["drop_missing"]:
-        gaps = table[names].isna()
+        gaps = _gaps(table[names])
         if (gone := gaps.any(axis=1)).any():
             counts = ", ".join(f"{n} in {name!r}" for name, n in gaps.sum().items() if n)
-            found.append(
-                f"Dropped {gone.sum()} of {len(table)} rows with missing entries: {counts}."
-            )
+            n, dropped = int(gone.sum()), f"Dropped {gone.sum()} of {len(table)} rows with"
+            if visit is not None and visit in table:
+                if (lost := gaps[visit] & ~gaps.all(axis=1)).any():
+                    raise InputError(
+                        f"Expected a visit in column {visit!r} in every row that is not empty, got "
+                        f"{lost.sum()} rows without: it is unknown what else was shown there."
+                    )
+                visits = table[visit][gone & ~gaps[visit]].unique()
+                gone |= table[visit].isin(visits)
+                dropped = (
+                    f"Dropped {gone.sum()} of {len(table)} rows, with all of {len(visits)} visits, "
+                    f"as {n} rows have"
+                )
+            found.append(f"{dropped} missing entries: {counts}.")
             table = table[~gone]
     if hasattr(table, "duplicated"):
         found += _repeated(table)
     if options["yes"]:
-        known = {name: _yes(name, table[name], options["yes"]) for name in answers if name in table}
+        named = [name for name in _flat(answers) if name in table]
+        known = {name: _yes(name, table[name], options["yes"]) for name in named}
         table = table.assign(**known)
     return table, found
 
@@ -139,6 +159,16 @@ def _frame(table: Any) -> Any:
         raise InputError(f"Expected columns of one length, got {abbrev(lengths)}.") from None
 
 
+def _gaps(table: Any) -> Any:
+    """Return a DataFrame that is True where an entry is missing, or a text of spaces only."""
+    gaps = table.isna()
+    for j, (_, entries) in enumerate(table.items()):
+        if entries.dtype.kind == "O":
+            blank = [isinstance(entry, str) and not entry.strip() for entry in entries]
+            gaps.isetitem(j, gaps.iloc[:, j] | np.array(blank, dtype=bool))
+    return gaps
+
+
 def _repeated(table: Any) -> list[str]:
     """Return a sentence if rows are repeated in a table with a column such as an id or a time."""
     try:
@@ -155,19 +185,23 @@ def _repeated(table: Any) -> list[str]:
 
 
 def _yes(name: str, entries: Any, yes: Sequence[str]) -> Any:
-    """Return a column of words as 1 for those in `yes`, 0 for another word, NaN if missing."""
-    if not any(isinstance(entry, str) for entry in entries):
-        return entries
-    words = entries.map(lambda entry: entry.strip().casefold() if isinstance(entry, str) else entry)
-    known = {word.casefold() for word in yes}
-    others = list(dict.fromkeys(entries[entries.notna() & ~words.isin(known)]))
-    kinds = {str(entry).strip().casefold() for entry in others}
-    if len(kinds) > 1 or len(kinds) == words.nunique():
+    """Return a column as 1 for entries in `yes`, 0 for one other entry, NaN if missing."""
+    known = set(map(_plain, yes))
+    found = entries.astype(object).map(lambda entry: float(_plain(entry) in known), "ignore")
+    found = found.astype(float)
+    others = list(dict.fromkeys(entries[found == 0]))
+    if len(set(map(_plain, others))) > 1 or not (found == 1).any():
         raise InputError(
             f"Expected column {name!r} to hold {' or '.join(yes)}, and one other word for no, got "
-            f"{' and '.join(map(repr, others[:3]))}: yes= (--yes) lists all words that mean yes."
+            f"{' and '.join(map(repr, others[:3]))}: yes={[*yes]} (--yes) lists all words that "
+            "mean yes."
         )
-    return words.isin(known).astype(float).where(entries.notna())
+    return found
+
+
+def _plain(entry: Any) -> Any:
+    """Return a number, or True or False, or the text of one, as its value, others in lower case."""
+    return parsed(str(entry).strip().casefold())
 
 
 def table_of(frame: Any, *, sep: str | None = None, decimal: str | None = None) -> Any:
@@ -300,7 +334,7 @@ def _read(
             return _parquet(path)
         text = text_at(path) if end == ".csv" else _unpacked(path)
         sep = sep or ","
-        header, words = _checked_header(path, text, named, sep)
+        header, words, spaces = _checked_header(path, text, named, sep)
         table = pd.read_csv(
             io.StringIO(text, newline=""),
             sep=sep,
@@ -308,7 +342,7 @@ def _read(
             header="infer" if header else None,
             index_col=False,
             keep_default_na=False,
-            na_values=[""],
+            na_values=["", *spaces],
             dtype=dict.fromkeys(words, str),
             low_memory=False,  # or one column may have chunks of numbers and chunks of words
         )
@@ -352,6 +386,14 @@ def _refuse_points(table: Any, names: Iterable[str]) -> None:
             )
 
 
+def _with_point(entries: Any) -> Any:
+    """Return a column; if all its entries are texts such as 01,50, with a point in each."""
+    texts = [entry for entry in entries.dropna() if isinstance(entry, str)]
+    if not texts or len(texts) < entries.count() or not all(map(_COMMA_NUMBER.fullmatch, texts)):
+        return entries
+    return entries.str.replace(",", ".")
+
+
 def _hint(text: str, sep: str) -> str:
     """Return advice on options for a text whose header has another separator, or ""."""
     first, _, rest = text.lstrip().partition("\n")
@@ -369,8 +411,11 @@ def _hint(text: str, sep: str) -> str:
 
 def _checked_header(
     path: str | os.PathLike[str], text: str, named: bool, sep: str
-) -> tuple[bool, Iterable[str | int]]:
-    """Check the cells of a CSV text; return whether it has a header, and the columns of words."""
+) -> tuple[bool, Iterable[str | int], Set[str]]:
+    """Check the cells of a CSV text.
+
+    Return True if it has a header, the columns of words, and all cells that are spaces only.
+    """
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=sep, strict=True)
     first = next((cells for cells in lines if not _is_blank(cells)), None)
     if first is None:
@@ -384,7 +429,9 @@ def _checked_header(
     if header:
         _refuse_twice(path, first)
     zeros = bool(re.search(rf'(?:^|["{re.escape(sep)}])\s*[+-]?0\d', text, re.MULTILINE))
-    blank, words = 0, set[int]()
+    gap = rf'(?:^|["{re.escape(sep)}])\s+(?:["{re.escape(sep)}]|$)'
+    gaps = bool(re.search(gap, text, re.MULTILINE))
+    blank, words, spaces = 0, set[int](), set[str]()
     for cells in lines:
         if _is_blank(cells):
             blank = blank or lines.line_num
@@ -397,9 +444,11 @@ def _checked_header(
             )
         if zeros:
             words.update(j for j, cell in enumerate(cells) if _LEADING_ZERO.match(cell))
+        if gaps:
+            spaces.update(cell for cell in cells if cell.isspace())
     if not header:  # rows of numbers, in which 007 is the number 7
-        return False, ()
-    return True, [first[j] for j in words]
+        return False, (), spaces
+    return True, [first[j] for j in words], spaces
 
 
 def _has_names(path: str | os.PathLike[str], first: Sequence[str], fractions: bool) -> bool:

@@ -359,6 +359,7 @@ class AssortmentFromLog(ChoiceProblem):
             self.reading,
             answer=self.bought if in_rows else None,
             also=(self.visit, self.product, self.price) if in_rows else (),
+            visit=self.visit,
             filled=self._by_visit if in_rows else self._with_none,
         )
         visits = self._visits(log, names, low, high)
@@ -369,6 +370,7 @@ class AssortmentFromLog(ChoiceProblem):
             *visits,
             groups,
             (names, ridge, low, high, self.unit, log.features.names, log.features.outside),
+            log.notes,
         )
         self.diagnostics, self._known = found.diagnostics, log.features.context
         self._appeal = visits.design @ found.fit.tastes.T  # (n, N)
@@ -433,6 +435,11 @@ class AssortmentFromLog(ChoiceProblem):
 
     def _with_none(self, table: Any) -> Any:
         """Return the table with "none" in place of empty entries of the column `bought`."""
+        if words := self.reading.get("yes"):
+            raise InputError(
+                f"Expected no yes={abbrev(words)} (--yes) where column {self.bought!r} holds names "
+                "of products."
+            )
         listed = column_with_gaps(table, self.bought)
         one_kind(f"column {self.bought!r}", [entry for entry in listed if not _is_empty(entry)])
         names = [_NONE if _is_empty(entry) else _product_name(entry) for entry in listed]
@@ -608,7 +615,7 @@ def _choices(table: Any, name: str, names: tuple[str, ...]) -> Ints:
 
 
 def _is_empty(entry: Any) -> bool:
-    return is_missing(entry) or (isinstance(entry, str) and entry == "")
+    return is_missing(entry) or (isinstance(entry, str) and not entry.strip())
 
 
 def _product_name(name: Any) -> str:

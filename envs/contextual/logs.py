@@ -102,13 +102,15 @@ def read(
     *,
     answer: str | None = None,
     also: Any = (),
+    visit: str | None = None,
     filled: Callable[[Any], Any] | None = None,
 ) -> Log:
     """Read a log from a DataFrame, a mapping of columns or a path, with `bounds` of features.
 
     `modelled` are columns of answers and offers, which cannot be features; `answer` is that of yes
-    and no, `also` has other columns that are used. A file whose SHA-256 is not `digest` raises
-    `InputError`. The function `filled` replaces missing entries of the modelled columns.
+    and no, `also` has other columns that are used, `visit` is that of rows that are dropped
+    together. A file whose SHA-256 is not `digest` raises `InputError`. The function `filled`
+    replaces missing entries of the modelled columns.
     """
     if frame is None:
         raise InputError("Expected frame=, a DataFrame or the path of a .csv or .parquet file.")
@@ -127,7 +129,7 @@ def read(
         )
     used = [bounds, clusters, also, () if filled else modelled]
     answers = () if answer is None else (answer,)
-    table, notes = read_table(frame, reading, columns=used, answers=answers)
+    table, notes = read_table(frame, reading, columns=used, answers=answers, visit=visit)
     if filled is not None:
         table = filled(table)
     lengths = [len(column(table, name)) for name in modelled]

@@ -469,4 +469,5 @@ class PricingFromLog(TidalChoices):
             *prices,
             penalty,
             (log.features.names, log.features.outside, tuple(log.levels), *settings.values()),
+            log.notes,
         )

@@ -302,5 +302,5 @@ class RecommendationFromLog(ResampledChoices):
             yes,
             *offered,
             penalty,
-            (log.features.names, log.features.outside, tuple(log.levels), self.click),
+            (log.features.names, log.features.outside, tuple(log.levels), self.click, log.notes),
         )

@@ -270,6 +270,21 @@ def test_one_row_for_each_product_shown(run, tmp_path, monkeypatch):
         ({"name": np.where(one, "milk", rows.name)}, "only products=.* got 'milk'"),
     ):
         refused(says, AssortmentFromLog, rows.assign(**change), **columns, **known)
+    gaps = rows.reset_index(drop=True).astype({"value": object, "age": object})
+    bought = gaps.index[(gaps.taken == "yes") & (gaps["index"] != 8)][0]
+    gaps.loc[bought, "value"], gaps.loc[gaps.index[gaps["index"] == 8][0], "age"] = "  ", None
+    left = wide.drop([8, gaps["index"][bought]])
+    same = AssortmentFromLog(left, **DRINKS, clusters="day").diagnostics
+    dropping = known | {"reading": {"yes": ["yes"], "drop_missing": True}}
+    with pytest.warns(UserWarning, match="Dropped 4 of .* of 2 visits, as 2 rows have .* 1 in"):
+        found = AssortmentFromLog(gaps, **columns, **dropping, clusters="day").diagnostics
+    assert (found.bought, found.slope) == (same.bought, pytest.approx(same.slope))
+    gaps.loc[bought, "index"] = None
+    refused("a visit in column 'index' in every", AssortmentFromLog, gaps, **columns, **dropping)
+    yes = {"reading": {"yes": ["ja"]}}
+    refused(
+        r"yes=\['ja'\] \(--yes\) where column 'bought'", AssortmentFromLog, wide, **DRINKS, **yes
+    )
     refused("products=.* to list the names", AssortmentFromLog, rows, **columns, **DRINKS)
     refused("without 'value'", AssortmentFromLog, rows, **columns, **known | {"features": PRICED})
 
