@@ -174,8 +174,10 @@ def fit(
     arguments: dict[str, Any]
     if visit is not None:
         unused = ("product", "sold", "click", "interactions", "monotone", *_OF_PEOPLE)
-        if items is None or specified(context, unused):
-            raise InputError("Expected --visit with --items, and no option of sales or clicks.")
+        if items is None:
+            raise InputError(f"Expected --items with --visit={visit}: the names of all products.")
+        if wrong := [name for name in unused if specified(context, (name,))]:
+            raise InputError(f"Expected --visit={visit} without {', '.join(map(_option, wrong))}.")
         kind = from_shelf("envs", "AssortmentFromLog", "--visit")
         layout = {"visit": visit, "products": listed(items), "product": item, "price": price}
         arguments = {**layout, "bought": bought, **of_prices, "at_most": at_most, **shared}

@@ -265,11 +265,19 @@ def _gain(policy: str, answer: Any, level: float) -> str:
     sentence = f"The log's own policy earned {rounded(row['logged'], 4)} a row"
     if np.isnan(gain):
         return f"{sentence}."
-    sentence += f"; {who} earns {rounded(abs(gain))}{unit} {'more' if gain >= 0 else 'less'}"
+    sentence += f"; {who} earns {_signed(gain, unit)}"
     if np.isnan(low):
         return f"{sentence}, by {row['estimator']}, without an interval."
-    ends = f"{100 * level:g} % interval {rounded(low)} to {rounded(high)}{unit}"
-    return f"{sentence} ({ends}), by {row['estimator']}."
+    ends = f"between {_signed(low, unit)} and {_signed(high, unit)}"
+    if low * high > 0:  # both more, or both less
+        small, large = sorted((abs(low), abs(high)))
+        ends = f"{rounded(small)} to {_signed(large if high > 0 else -large, unit)}"
+    return f"{sentence} ({100 * level:g} % interval {ends}), by {row['estimator']}."
+
+
+def _signed(gain: float, unit: str) -> str:
+    """Return a gain in words, such as "2.5 % less" for -2.5."""
+    return f"{rounded(abs(gain))}{unit} {'more' if gain >= 0 else 'less'}"
 
 
 def _write_table(out: Path, table: Any) -> None:

@@ -406,6 +406,8 @@ _BY_STAKES = ("betting", "betting-cv", "sequence", "empirical-bernstein")
 """Intervals that are valid for any number of rows."""
 _MIN_EFFECTIVE, _AUTO_EFFECTIVE, _MIN_MATCHES = 30, 100, 10
 """Smallest effective sample sizes for t, and for t by "auto"; smallest number of weights > 0."""
+_AUTO_UNEQUAL = 20
+"""Smallest number of matching rows with a reward other than the most frequent one, for "auto" t."""
 _ROWS_PER_WEIGHT = 30
 """Smallest number of rows / `w_max`, the bound on weights, at which control variates help."""
 _IPS_INTERVAL_NOTE = "interval of ips: the estimate may lie outside"  # note on an interval
@@ -477,8 +479,12 @@ def _refuse_weights(weight: Floats, w_max: float) -> None:
 
 
 def _automatic(terms: Terms, case: Case, settings: Settings, doubt: str) -> str:
-    enough = _AUTO_EFFECTIVE if case.stakes else _MIN_EFFECTIVE
-    if not case.adaptive and not doubt and terms.effective >= enough:
+    least = _AUTO_EFFECTIVE if case.stakes else _MIN_EFFECTIVE
+    enough = not case.adaptive and not doubt and terms.effective >= least
+    if enough and case.stakes:  # t errs if nearly all matching rewards are equal, as clicks are
+        counts = np.unique(case.reward[terms.weight > 0], return_counts=True)[1]
+        enough = counts.sum() - counts.max() >= _AUTO_UNEQUAL
+    if enough:
         return "t"
     n, w_max = len(terms.base), settings.w_max
     if w_max is not None and w_max <= n / _ROWS_PER_WEIGHT and not _violated(terms, case):
@@ -546,9 +552,9 @@ def evaluate(
         intervals: "t", "bootstrap" (1,000 resamples), "empirical-bernstein", "betting",
             "betting-cv", "sequence" (holds at every n at once), "weighted" or "weighted-minvar"
             (adaptive logs, for dr, whose estimate is then the weighted one). "auto": t if the log
-            is not adaptive, the mean weight is within 4 standard errors of 1 and the effective
-            sample size is at least 100; else betting, with a control variate where `w_max` is at
-            most n / 30.
+            is not adaptive, the mean weight is within 4 standard errors of 1, the effective
+            sample size is at least 100, and at least 20 matching rows have another reward than the
+            most frequent one; else betting, with a control variate if `w_max` is at most n / 30.
         level: confidence level of the intervals.
         q: a model of the reward: a function of contexts or an array, (n, K) for arms; a function of
             contexts and prices; (n, m, N) for lists. By default ridge regressions, cross-fitted, or

@@ -13,6 +13,7 @@ from dpbandit import InputError
 from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import read_log, read_observed, record
+from dpbandit.commands.logs import _gain
 from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, assess, evaluate
 from dpbandit.offline.intervals import Stakes, betting
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
@@ -196,6 +197,29 @@ def test_gains_on_the_logs_own_policy():
     moved = evaluate(policy, replace(log, spec=below, reward=log.reward - 0.43, adaptive=False))
     assert moved["percent"].isna().all()
     assert moved["gain_low"].notna().all()
+    for low, high, words in (
+        (-35.9, -12.8, "24.4 % less (95 % interval 12.8 to 35.9 % less)"),
+        (-51.9, 21.3, "24.4 % less (95 % interval between 51.9 % less and 21.3 % more)"),
+    ):
+        found = {"estimator": "dr", "logged": 0.05, "percent": -24.4}
+        found = pd.DataFrame([found | {"percent_low": low, "percent_high": high}])
+        assert f"a row; b earns {words}, by dr." in _gain("always=b", found, 0.95)
+
+
+def test_rare_rewards():
+    """Of 160 rows that match about 8 have clicks: t covers 90 %, so auto bets; with about 32, t."""
+    covered, truth = 0, 0.05 * 0.92 - 0.04 * 0.92
+    for seed, clicks in [*((seed, 0.05) for seed in range(200)), (0, 0.2)]:
+        rng = np.random.default_rng(seed)
+        action = (rng.random(2000) < 0.08) * 1
+        reward = 1.0 * (rng.random(2000) < np.where(action, clicks, 0.04))
+        spec = ContextualSpec(n_actions=2, dim=1, horizon=2000, reward_low=0.0)
+        drawn = {"context": np.ones((2000, 1)), "action": action, "reward": reward}
+        log = Logged(spec=spec, **drawn, propensity=np.where(action, 0.08, 0.92))
+        found = evaluate(np.tile([0.0, 1.0], (2000, 1)), log, ["ips"]).iloc[0]
+        covered += found["gain_low"] <= truth <= found["gain_high"]
+        assert found["interval"] == ("betting" if clicks < 0.1 else "t")
+    assert covered >= 190
 
 
 def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
