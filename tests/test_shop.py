@@ -150,6 +150,8 @@ def test_yes_is_a_word_a_number_or_true():
         assert PricingFromLog(frame.assign(sold=sold), **known).diagnostics == same
     says = r"'sold' to hold ja, and one other word for no, got .*: yes=\['ja'\] \(--yes\)"
     refused(says, PricingFromLog, frame, **SHOP, reading={"yes": "ja"})
+    missing = frame.assign(sold=pd.array([None, *(frame.sold[1:] > 0)], "boolean"))
+    refused("missing entries in column 'sold', got 1", PricingFromLog, missing, **known)
     for k, path in ((1, "gaps.csv"), (2, None)):
         gaps = pd.concat([frame, frame[:k].assign(shop="  ")])
         table = gaps if path is None else path

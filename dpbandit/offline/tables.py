@@ -187,8 +187,8 @@ def _repeated(table: Any) -> list[str]:
 def _yes(name: str, entries: Any, yes: Sequence[str]) -> Any:
     """Return a column as 1 for entries in `yes`, 0 for one other entry, NaN if missing."""
     known = set(map(_plain, yes))
-    found = entries.astype(object).map(lambda entry: float(_plain(entry) in known), "ignore")
-    found = found.astype(float)
+    found = entries.astype(object).map(lambda entry: float(_plain(entry) in known))
+    found = found.where(entries.notna()).astype(float)
     others = list(dict.fromkeys(entries[found == 0]))
     if len(set(map(_plain, others))) > 1 or not (found == 1).any():
         raise InputError(
