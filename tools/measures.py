@@ -147,7 +147,7 @@ def measures() -> list[Measure]:
         Measure("lines of the longest file", max(sizes), 741, 700),
         Measure("import statements", imports, 3_550, 2_300),
         Measure("questions which kind a spec is", spec_checks, 5, 5),
-        Measure("lines of tests", tests, 43_403, 37_800),
+        Measure("lines of tests", tests, 43_431, 37_800),
         Measure("megabytes of PNG", pictures, 6, 3),
     ]
 

@@ -1,7 +1,7 @@
 """Users drawn as counts have the law of rounds, by enumeration on a tiny table and by samples."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from math import inf
 from typing import Any
@@ -14,7 +14,13 @@ from dpbandit.agents import DPUCB, BestFixed, Uniform
 from dpbandit.base import Streams, counted_as
 from dpbandit.envs import ApplePricing, CameraPricing, OJPricing
 from dpbandit.envs.contextual.problems import ResampledChoices, Table
-from dpbandit.privacy import FadingSum, PrefixSum, SecondMoments, mechanism as mechanisms
+from dpbandit.privacy import (
+    FadingSum,
+    Parallel,
+    PrefixSum,
+    SecondMoments,
+    mechanism as mechanisms,
+)
 from dpbandit.privacy.mechanism import overheard, witnessed
 from dpbandit.privacy.prefix_sums import Exact
 from dpbandit.privacy.residuals import CentredResiduals, SaleResiduals
@@ -291,6 +297,28 @@ def test_what_is_not_allowed_in_rounds_is_not_allowed_with_counts(early):
         play(Tiny(), PeeksAhead(refresh_every=50, epsilon=inf), range(9), **how)
     with pytest.raises(InputError, match=r"exceed rounds_to_release=.*, or uses=400"):
         play(Tiny(), FeedsTwice(refresh_every=50), [0], **how)
+
+
+class HearsTwice(DPUCB):
+    """Feeds users 71 to 140 to two sums that should hear different ones, those before to none."""
+
+    def start(self):
+        super().start()
+        self.other = DPUCB(refresh_every=70).make(self.spec, self.streams.child("other")).sums
+        self.ledger = replace(self.ledger, spends=(Parallel((self.sums.spend, self.other.spend)),))
+
+    def learn(self, context, action, feedback):
+        if 70 < self.round <= 140:
+            self.other.take_rounds(action.shape, context, action, feedback)
+        if self.round > 70:
+            super().learn(context, action, feedback)
+
+
+def test_the_ledger_is_checked_though_marks_lie_inside_of_batches(early):
+    """Batches end at multiples of 70, and no mark does. Without counts it is found, too."""
+    for counts in (True, False):
+        with pytest.raises(InputError, match="hear no user twice"):
+            play(Tiny(), HearsTwice(refresh_every=70), [0], marks=np.array([400]), counts=counts)
 
 
 class WithChances(DPUCB):
