@@ -137,8 +137,8 @@ def measures() -> list[Measure]:
     imports = sum(len(re.findall(r"^ *(?:from|import) ", each, re.M)) for each in text.values())
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
-        Measure("lines of source", sum(sizes), 83_163, 74_500),
-        Measure("lines of the core", sum(map(lines, core)), 53_631, 48_000),
+        Measure("lines of source", sum(sizes), 83_170, 74_500),
+        Measure("lines of the core", sum(map(lines, core)), 53_640, 48_000),
         Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 29_540, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
         Measure("files of source", len(source), 351, 230),

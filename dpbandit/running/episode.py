@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, NoReturn, cast
 import numpy as np
 
 from dpbandit.agent import Arms
-from dpbandit.agents.baselines import Constant
 from dpbandit.base import (
     RAISED,
     WATCH,
@@ -193,7 +192,11 @@ class Episode:
         self.counts = user_counts(problem, streams) if counts and self._blocks else None
         """users of the problem's table, if they can be drawn as counts, else None"""
         # of agents that learn nothing alone: another one's `chances` may not be what it plays
-        self._chances = agent.chances if counts and isinstance(agent, Constant) else None
+        self._chances: Floats | None = None
+        if counts:
+            from dpbandit.agents.baselines import Constant  # not before: imports agents
+
+            self._chances = agent.chances if isinstance(agent, Constant) else None
         self._left = 0  # rounds to come of the batch that is drawn as counts
         self._next_try = 0  # first round in which counts may be tried again
         self._record_counts: Ints | None = None
