@@ -194,6 +194,7 @@ PYTHON = {
     ),
     "an arm that is no number": (stepped(np.nan), "whole numbers as actions, got nan"),
     "another baseline's name": (compared(agents={"BestFixed": LinUCB()}), "a baseline has it"),
+    "beside it": (compared(agents={"Uniform": LinUCB(), "u": AGENTS["uniform"]()}), "has it"),
     "a number of arguments": (compared(agents={}, env_kwargs=1), "dictionary whose keys are names"),
     "a relative module": (compared(".x:GLM", {}), "full name of its module"),
     "a stream and theta": (lambda: StreamingRegression(data="oj", theta=np.ones(5)), "has its own"),

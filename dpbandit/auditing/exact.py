@@ -83,9 +83,7 @@ _NOISE_REACH = 40.0
 """Multiple of the noise scale at which integrals end; the probability beyond is < 1e-17."""
 _MAX_SCORE_GAP = 800.0
 """Largest distance of a score to the best score, in noise scales; beyond it, exp underflows."""
-_RULE_NODES, _RULE_WEIGHTS = np.polynomial.legendre.leggauss(
-    10
-)  # of Gauss-Legendre quadrature on [-1, 1]
+_RULE_NODES, _RULE_WEIGHTS = np.polynomial.legendre.leggauss(10)  # on [-1, 1]
 
 
 @dataclass(frozen=True)

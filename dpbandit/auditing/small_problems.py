@@ -43,10 +43,9 @@ def audit_all(
     """Audit every private agent of `configs`, on the first of `SMALL_PROBLEMS` that it fits.
 
     `failure` is for all reports together; each gets an equal share. `options` are further arguments
-    of `audit`. Left out are agents that
-    claim no privacy or never read data, so that nothing can be refuted; agents that fit none of the
-    problems (streams on l_p balls, ridge regression); and agents whose guarantee is window-DP or
-    does not cover contexts, which audits refuse.
+    of `audit`. Left out are agents that claim no privacy or never read data, so that nothing can be
+    refuted; agents that fit none of the problems (streams on l_p balls, ridge regression); and
+    agents whose guarantee is window-DP or does not cover contexts, which audits refuse.
     """
     inside("failure", failure, 0, 1, ends=False)
     found = {name: spec for name, config in configs.items() if (spec := _fitting_problem(config))}

@@ -81,13 +81,12 @@ def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, A
     if spec.domain is not None:
         baselines["Centre"] = Centre()
     for name, baseline in baselines.items():
-        if baseline in configs.values():
-            continue
-        if name in configs:
+        if configs.get(name, baseline) != baseline:
             raise InputError(
                 f"Expected a name other than {name!r} for {configs[name]}: a baseline has it."
             )
-        configs[name] = baseline
+        if baseline not in configs.values():
+            configs[name] = baseline
     return configs
 
 
@@ -410,8 +409,8 @@ def _tasks(
     """Share agents' whole batches of replicas among tasks, as halves would take as long as wholes.
 
     Foreign agents come first, and then the agents that probably take longest: those with most
-    batches, and private ones. All baselines, which take a tenth, are one task, as an oracle needs
-    the log of another agent on the same users. Agents of many small batches have long tasks.
+    batches, and private ones. Baselines, which take a tenth of the time, share tasks, as an oracle
+    needs the log of uniform play. Agents of many small batches have long tasks.
     """
     baselines = {name: config for name, config in configs.items() if _is_baseline(config)}
     groups = [{name: config} for name, config in configs.items() if name not in baselines]

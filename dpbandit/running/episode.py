@@ -39,8 +39,6 @@ FIRST_ROUNDS = 10
 """Number of first rounds in which shapes and values of contexts, actions and steps are checked."""
 SHORTEST_BLOCK = 4
 """Smallest number of rounds that are faster to play as a block than one by one."""
-MIN_COUNTED_HORIZON = 20_001
-"""Smallest horizon of runs in which users are drawn as counts, see `user_counts`"""
 _MAX_COUNTED_ROUNDS = 10**8
 """Largest number of rounds drawn at once as counts, a limit of NumPy's hypergeometric draws"""
 _REGRET_TOLERANCE = 1e-6
@@ -156,7 +154,7 @@ class Episode:
         blocks: play rounds of one policy at once where agent and problem allow it.
         checked: number of first rounds whose arrays are checked; they are played one by one.
         shortest_block: smallest number of rounds of a block.
-        counts: draw users of a finite table as counts in long batches of one policy, by `count`.
+        counts: allow `count` to draw users as counts, where `user_counts` can.
     """
 
     def __init__(
@@ -193,7 +191,7 @@ class Episode:
         """users of the problem's table, if they can be drawn as counts, else None"""
         # of agents that learn nothing alone: another one's `chances` may not be what it plays
         self._chances: Floats | None = None
-        if counts:
+        if self.counts is not None:
             from dpbandit.agents.baselines import Constant  # not before: imports agents
 
             self._chances = agent.chances if isinstance(agent, Constant) else None

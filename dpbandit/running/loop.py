@@ -14,7 +14,6 @@ from dpbandit.privacy.mechanism import LedgerCheck, logged_calls
 from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.episode import (
     FIRST_ROUNDS,
-    MIN_COUNTED_HORIZON,
     Episode,
     check_best_fixed,
     check_hindsight,
@@ -193,9 +192,8 @@ def _play_batch(
         player = made_agent(config, spec, streams.child("agent"))
         ledger_check = LedgerCheck(type(config).__name__, getattr(player, "ledger", None), call_log)
         together = multinomial_play(problem, player, streams) if blocks else None
-        counts = counts and spec.horizon >= MIN_COUNTED_HORIZON
         episode = Episode(problem, player, R, streams, blocks=blocks, counts=counts)
-        late = False  # whether nothing was released by half, of users drawn as counts
+        late = False  # True if nothing was released by half, in users drawn as counts
         for mark, until in enumerate(marks.tolist()):
             long = until - done >= MIN_ROUNDS_TOGETHER and done >= FIRST_ROUNDS
             while (t := episode.served) < until:
@@ -206,13 +204,12 @@ def _play_batch(
                 to_half = (until if t >= half else min(until, half)) - t
                 if brought is None and episode.counts is not None and before is not None:
                     brought = episode.count(to_half, before)
-                    bounds.skip(episode.served - t)
-                    if episode.learned == episode.served:  # marks may lie inside of batches alone
-                        ledger_check.check(users=episode.learned)
-                    late = (episode.served == half and not call_log.released) or late
-                    if late and call_log.calls:
-                        _warn_late(config, spec)
-                        late = False
+                    if brought is not None:
+                        bounds.skip(episode.served - t)
+                        late |= episode.served == half and not call_log.released
+                        if late and call_log.calls:  # by the end of the batch across half
+                            _warn_late(config, spec)
+                            late = False
                 if brought is not None:
                     total_regret += brought.regret
                     total_reward += brought.reward
@@ -237,7 +234,7 @@ def _play_batch(
                 raise InputError(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."
                 )
-            ledger_check.check(users=min(episode.learned, max(0, until - spec.delay)))
+            ledger_check.check(users=episode.learned)
             lacks = problem.hindsight()
             check_hindsight(problem.spec, lacks, R)
             regret[mark], reward[mark] = total_regret + lacks, total_reward

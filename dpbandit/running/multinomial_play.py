@@ -77,7 +77,8 @@ def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, in
     """Draw an order of plays, `counts` (K,) per arm; return the number of switches and last arm.
 
     The first play is a switch unless its arm is `before`, the arm played previously. Positions
-    are drawn for all arms but the most frequent one, which takes the remaining ones.
+    are drawn for all arms but the most frequent one, which takes the remaining ones. The law
+    is that of `user_counts.switches_of`, which costs less for many plays, but draws other bits.
 
     >>> switches(np.array([0, 5]), 0, np.random.default_rng(1))
     (1, 1)

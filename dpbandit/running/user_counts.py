@@ -21,6 +21,8 @@ import numpy as np
 from dpbandit.base import AnyArray, Floats, Ints, Streams
 from dpbandit.specs import Spec, answered
 
+MIN_COUNTED_HORIZON = 20_001
+"""Smallest horizon of runs in which users are drawn as counts"""
 MAX_TABLE_VALUES = 2**17
 """Largest number of values, contexts and chances, of a table whose users are drawn as counts"""
 MIN_ROUNDS_PER_RECORD = 2
@@ -118,9 +120,11 @@ class UserCounts:
 
 
 def user_counts(problem: Any, streams: Streams) -> UserCounts | None:
-    """Return `UserCounts` if the problem's users are rows of a table, small and within the spec's
-    bounds, else None."""
+    """Return `UserCounts` in a long run of users who are rows of a table, small and within the
+    spec's bounds, else None."""
     spec: Spec = problem.spec
+    if spec.horizon < MIN_COUNTED_HORIZON:
+        return None
     table = getattr(problem, "table", None)
     if table is None or spec.masks != "none" or spec.delay or spec.returning:
         return None

@@ -25,9 +25,10 @@ from dpbandit.privacy.mechanism import overheard, witnessed
 from dpbandit.privacy.prefix_sums import Exact
 from dpbandit.privacy.residuals import CentredResiduals, SaleResiduals
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.running import episode, user_counts
+from dpbandit.running import user_counts
 from dpbandit.running.episode import BlockError
 from dpbandit.running.loop import play
+from dpbandit.running.multinomial_play import switches
 from dpbandit.running.user_counts import UserCounts, switches_of
 from dpbandit.specs import ContextualSpec
 from tests.broken.blocks import FeedsTwice, PeeksAhead
@@ -121,19 +122,20 @@ def key_of(sums, *numbers):
 )
 def test_switches_are_those_of_a_random_order(counts, before):
     """Oracle: all orders of the plays, switches and last arm together; 4,000 draws, 6 standard
-    deviations of chi-square."""
+    deviations of chi-square, with and without an order that is drawn."""
     plays = np.repeat(np.arange(3), counts).tolist()
     orders = list(permutations(plays))
     wanted = Counter(
         (int(np.count_nonzero(np.diff(order, prepend=before))), order[-1]) for order in orders
     )
     wanted = {key: count / len(orders) for key, count in wanted.items()}
-    g = np.random.default_rng(3)
-    found = Counter(switches_of(np.array(counts), before, g) for _ in range(4000))
-    if len(wanted) == 1:
-        assert found.keys() == wanted.keys()
-    else:
-        assert abs(chi_square(found, wanted, 4000)) < 6
+    for draw in (switches_of, switches):
+        g = np.random.default_rng(3)
+        found = Counter(draw(np.array(counts), before, g) for _ in range(4000))
+        if len(wanted) == 1:
+            assert found.keys() == wanted.keys()
+        else:
+            assert abs(chi_square(found, wanted, 4000)) < 6
 
 
 def rounds_of(statistic, rng, n, R):
@@ -213,22 +215,15 @@ def test_records_are_their_rounds(statistic):
                 for release, right in zip(releases, wanted, strict=True):
                     np.testing.assert_allclose(release, right, atol=1e-9)
         with counted_as(10 * counts), pytest.raises(InputError, match="40 calls at once exceed"):
-            make().several(*parts[1]) if make is not other else fading(statistic, R).several(
-                *parts[1]
-            )
+            make().several(*parts[1])
     assert Other._release_counted is None
 
 
-def law(agent, R, seed, *, counts, horizon=400, marks=(130, 400), releases=None):
-    """Play, in every batch of at least 16 rounds as counts; return results, (R, numbers)."""
-    log = play(
-        Tiny(horizon=horizon),
-        agent,
-        [(seed, r) for r in range(R)],
-        marks=np.array(marks),
-        counts=counts,
-        advance=lambda rounds: None,  # with a callback, all replicas play together
-    )
+def law(agent, R, seed, *, counts):
+    """Play 400 rounds, long batches as counts; return results, (R, numbers), and the log."""
+    how = {"marks": np.array([130, 400]), "counts": counts}
+    how["advance"] = lambda rounds: None  # with a callback, all replicas play together
+    log = play(Tiny(), agent, [(seed, r) for r in range(R)], **how)
     totals = (log.regret, log.reward, log.switches)
     return np.concatenate([part.T for part in totals], axis=1), log
 
@@ -236,8 +231,7 @@ def law(agent, R, seed, *, counts, horizon=400, marks=(130, 400), releases=None)
 @pytest.fixture
 def early(monkeypatch):
     """Draw counts in short runs and batches."""
-    monkeypatch.setattr(episode, "MIN_COUNTED_HORIZON", 1)
-    monkeypatch.setattr("dpbandit.running.loop.MIN_COUNTED_HORIZON", 1)
+    monkeypatch.setattr(user_counts, "MIN_COUNTED_HORIZON", 1)
 
 
 def z_of(one, two):
@@ -258,8 +252,7 @@ def test_counts_have_the_law_of_rounds(agent, early, monkeypatch):
     """Statistical: regret, reward and switches at two marks of 600 runs against 600 in rounds,
     their means and covariances: at most 27 z tests each at 5.5 (false alarm 1e-6). For DP-UCB, 20
     released sums too, means and covariances (z of 230 at 5.5: 1e-5). A lone replica equals itself
-    in company. Power: rewards of all records that are counted as a yes, and a policy of the first
-    row for all, are beyond it."""
+    in company. Power: with the counts of records in reverse order, sums lie beyond 20."""
     kept = []
     if isinstance(agent, DPUCB):
         usual = PrefixSum._release_sum
@@ -336,10 +329,15 @@ def test_an_agent_that_names_chances_plays_what_it_decides(early):
     np.testing.assert_array_equal(mine.regret, plain.regret)
 
 
-def test_late_releases_are_told_with_counts(early):
-    """A batch across half of the run hides nothing: the warning comes when it has been learned."""
-    with pytest.warns(UserWarning, match="released nothing in the first half of 400 rounds"):
+@each("least", [2, 100])
+def test_a_late_release_gives_one_warning(least, early, monkeypatch):
+    """A batch across half of the run hides nothing: the warning comes when it has been learned, and
+    at half where the batch is too short for counts."""
+    monkeypatch.setattr(user_counts, "MIN_ROUNDS_PER_RECORD", least)
+    match = "released nothing in the first half of 400 rounds"
+    with pytest.warns(UserWarning, match=match) as found:
         play(Tiny(), DPUCB(refresh_every=300), [0], marks=np.array([400]))
+    assert len(found) == 1
 
 
 def test_an_agent_counts_users_and_not_records(early, monkeypatch):
