@@ -87,14 +87,14 @@ def coarse():
 
 
 class Counter:
-    """What pytest asks to hear of assertions that pass."""
+    """Plugin of pytest that counts assertions that pass."""
 
     def pytest_assertion_pass(self):
         count()
 
 
 def always(body):
-    """Whether statements assert whenever they run to their end."""
+    """Return True if statements assert whenever they run to their end."""
     for node in body:
         if isinstance(node, ast.Assert):
             return True
@@ -113,14 +113,14 @@ def functions(file):
 
 
 def surely_asserts(test):
-    """Whether a test asserts on every path; what it does `asserting` is counted one by one."""
+    """Return True if a test asserts on every path; blocks `asserting` are counted one by one."""
     code = inspect.unwrap(test).__code__
     node = functions(code.co_filename)[code.co_firstlineno]
     return "asserting" not in code.co_names and always(node.body)
 
 
 def pytest_configure(config):
-    """Where files or tests are named, run also those that wait for another commit (`rota`)."""
+    """Run tests with the mark `rota`, too, where the command line names files or tests."""
     named = config.args_source is config.ArgsSource.ARGS
     if named and not hasattr(config, "workerinput"):
         config.option.markexpr = config.option.markexpr.replace(" and not rota", "")
@@ -133,7 +133,7 @@ SHELVES = ("choice", "clients", "fuzz", "limits", "lists", "offline", "people", 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Run `tests/suite` first: near the end workers take tests from each other, and modules are set
-    up a second and a third time; theirs take longest. Of shelves mark what is for other commits."""
+    up a second and a third time; theirs take longest. Mark shelves' files of other commits."""
     from tests.each import marks
 
     files = [file for name in SHELVES for file in sorted(HERE.rglob(f"{name}/test_*.py"))]

@@ -1,4 +1,4 @@
-"""One case for many variants: what fails, or asserts nothing, is named in a note."""
+"""Tests of many variants in one case, whose notes name what fails, and tests that come in turns."""
 
 import functools
 import inspect
@@ -15,7 +15,7 @@ from tests import conftest
 
 @contextmanager
 def asserting(what: object, *, surely: bool = False) -> Iterator[None]:
-    """One of many things that a test goes through; `surely` if its source shows that it asserts."""
+    """Name `what` in a note if a check fails; fail if none is made, unless `surely` tells so."""
     before = conftest.passed, tapes.held
     try:
         yield
@@ -28,10 +28,9 @@ def asserting(what: object, *, surely: bool = False) -> Iterator[None]:
 
 @functools.cache
 def turn():
-    """Return a number made of the commit, by which rotas turn; 0 outside of a repository."""
-    asked = ["git", "rev-parse", "--short=8", "HEAD"]
-    found = subprocess.run(asked, cwd=conftest.HERE, capture_output=True, text=True, check=False)
-    return int(found.stdout or "0", 16)
+    """Return the hash of the commit, by which rotas turn; 0 without a repository or without git."""
+    how = {"shell": True, "cwd": conftest.HERE, "capture_output": True, "text": True}
+    return int(subprocess.run("git rev-parse --verify HEAD", **how).stdout or "0", 16)
 
 
 def marks(place, share, slow):
@@ -40,8 +39,8 @@ def marks(place, share, slow):
 
 
 def by_rota(cells, share, *, slow=True):
-    """Cells that are alike and take long, as values to parametrize with: one in `share` is `slow`
-    at this commit, or among the default tests, the others wait with the mark `rota`."""
+    """Return values to parametrize with: one in `share` of the cells is run at this commit, as a
+    `slow` or as a default test, and the others have the mark `rota`."""
     return [
         pytest.param(cell, id=str(cell), marks=marks(place, share, slow))
         for place, cell in enumerate(cells)

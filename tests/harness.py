@@ -1,4 +1,4 @@
-"""What conformance tests share: discovered agents, a world that can be swapped and replayed."""
+"""Shared by conformance tests: discovered agents, a world that can be swapped and replayed."""
 
 import dataclasses
 import pickle
@@ -62,7 +62,7 @@ DATA = ConvexSpec(loss=Quadratic(Ball(2)), horizon=24, feedback="datum")
 FLAT_DATA = ConvexSpec(loss=Linear(Simplex(3)), horizon=24, feedback="datum")
 LATE_DATA = ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback="datum", delay=3)
 CURVED = ConvexSpec(loss=Ridge(Ball(2)), horizon=24, feedback="datum")
-"""For the agents that need such a loss."""
+"""Spec for the agents that need such a loss."""
 STREAM = StreamSpec(loss=LinearRegression(LpBall(3, p=1.5, radius=2.0)), horizon=24)
 STREAM_L1 = StreamSpec(loss=LinearRegression(LpBall(2, p=1)), horizon=24)
 EXPERTS = ExpertsSpec(n_actions=3, horizon=24)
@@ -125,7 +125,7 @@ STOCK = StockSpec(
 )
 """None of these: no certificate covers an agent on it."""
 ONCE = (MASKED, PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
-"""For an agent's defaults only."""
+"""Specs on which an agent's defaults alone are tested."""
 
 _RESTS: list[dict[str, Any]] = [
     {},
@@ -177,7 +177,7 @@ def fitting(agent: Any, specs: Sequence[Spec]) -> tuple[Any, Spec]:
 
 
 def is_default(config: Any) -> bool:
-    """Whether nothing was told to it that it needs not be told."""
+    """Return True if an agent has only the settings that it needs."""
     return not isinstance(config, Priced | Guard | PerPerson | Mapped) and bool(
         config == type(config)()
     )

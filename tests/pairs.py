@@ -1,4 +1,4 @@
-"""What every discovered agent promises, beside every spec it fits, and what it adds noise to."""
+"""Discovered agents, each with a spec it fits: certificates, mechanisms and how noise is made."""
 
 from functools import cache
 from math import inf
@@ -36,7 +36,7 @@ def private(kind):
 
 
 def distinct(kind):
-    """One private variant for each way in which an agent makes noise: by a mechanism, of what, by
+    """A private variant for each way in which an agent makes noise: by a mechanism, of what, by
     which process and for which spend. The others pass other numbers through the same lines."""
     found = {}
     for pair in private(kind):
@@ -57,7 +57,7 @@ def distinct(kind):
 
 
 def alike(kind):
-    """Of these the ones whose noise is measured."""
+    """The variants of `distinct` whose noise is measured."""
     # A centre of slates has that of arms, and comes after a fit of every one of 6,000 replicas.
     return [
         (config, spec)
@@ -68,7 +68,7 @@ def alike(kind):
 
 
 def of_kinds(kind):
-    """One variant for each set of classes that a running agent is made of, on each spec."""
+    """A variant for each set of classes that a running agent is made of, on each spec."""
     found = {}
     for pair in discovered(kind):
         made = made_agent(*pair, Streams([0]))
@@ -78,7 +78,7 @@ def of_kinds(kind):
 
 @cache
 def mechanisms(pair):
-    """Those that the first users meet, in the order of first use."""
+    """The mechanisms that the first users meet, in the order of first use."""
     config, spec = pair
     with np.errstate(all="ignore"):
         users = extreme_users(spec, 1, seed=1).until(2 + spec.delay)
@@ -86,5 +86,5 @@ def mechanisms(pair):
 
 
 def sums(pair):
-    """Those whose noise is added to a sum."""
+    """The mechanisms whose noise is added to a sum."""
     return [mechanism for mechanism in mechanisms(pair) if mechanism.releases_sum]

@@ -4,8 +4,8 @@
 
 Blocks of a console get what their command prints (some lines are left out, as "..." says), and a
 block `text` below one of Python what that one prints. The address of the repository comes from
-`project.urls`. It draws
-docs/regret.png, and docs/play.png where there is a browser. `tests/docs/test_pages.py` compares.
+`project.urls`. The program draws docs/regret.png, and docs/play.png where there is a browser;
+`tests/docs/test_pages.py` compares.
 """
 
 import os
@@ -121,6 +121,11 @@ def draw(results: Results, path: Path) -> None:
         save_figure(figure, path)
 
 
+def browser() -> str | None:
+    """Return the path of an installed browser."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
 def photograph(browser: str, path: Path) -> None:
     """Write a screenshot of the page to play with."""
     with TemporaryDirectory() as folder:
@@ -143,5 +148,5 @@ if __name__ == "__main__":
     README.write_text(written(README.read_text(encoding="utf-8")), encoding="utf-8")
     with TemporaryDirectory() as place:
         draw(curves(Path(place) / "out"), CURVES)
-    if found := next(filter(None, map(shutil.which, BROWSERS)), None):
+    if found := browser():
         photograph(found, SCREENSHOT)

@@ -16,7 +16,7 @@ from dpbandit.results.runs import AgentRun
 from dpbandit.running.answers import CANDIDATE, HORIZON, Answer, answers, chosen
 from dpbandit.specs import Hindsight
 from dpbandit.suite.candidates import Cell, cell
-from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems
+from dpbandit.suite.catalogue import epsilons, problems
 from dpbandit.suite.freezing import Blocks, Findings, examined_all
 from dpbandit.suite.playing import finalists, frozen
 from dpbandit.suite.replaying import REPLAY_TOLERANCE
@@ -116,14 +116,14 @@ def _row(old: Answer, by_key: Mapping[str, AgentRun]) -> Answer:
         by_key[cell(one, report, name, inf).key] for name in ("uniform", "best-fixed")
     ]
     regrets = [run.regret[-1] for run in ends]
-    run = by_key.get(cell(one, setup, old.agent, _target(one, old)).key)
+    run = by_key.get(cell(one, setup, old.agent, _target(old)).key)
     if run is not None:
         return answer_row(setup, old.role, old.epsilon, old.agent, run.regret[-1], *regrets)
     base, uniform = (float(some.mean()) for some in regrets[:2])
     return old._replace(times=old.mean / base, score=(uniform - old.mean) / (uniform - base))
 
 
-def _target(one: SuiteProblem, row: Answer) -> float:
+def _target(row: Answer) -> float:
     return row.epsilon if row.epsilon in epsilons() else inf
 
 

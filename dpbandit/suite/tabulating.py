@@ -53,10 +53,7 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
     others = [run for run in (*frozen("small"), *finalists()) if run.setup.problem not in names]
     unchanged = [one for one in _shipped() if one.problem not in names or one.role == HORIZON]
     rows = [*unchanged, *answers_of(done)]
-    found = {**findings(), **done.findings}
-    runs = write_runs(folder / frozen_file("small").name, [*others, *done.reported, *compared])
-    table = write_table(rows, folder, CHOICE)
-    return [runs, table, write_json(folder / findings_file().name, found)]
+    return write_renewed([*others, *done.reported, *compared], rows, done.findings, folder)
 
 
 def write_renewed(

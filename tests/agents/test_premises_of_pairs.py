@@ -33,12 +33,12 @@ CHANGES = ({}, {"delay": 7}, {"masks": "public"}, {"masks": "user"})
 ENOUGH = 400
 """Pairs that are accepted, at least, or nothing is said of the registry"""
 ROTA = 15
-"""Accepted pairs for each that is played, another at each commit; an agent's are neighbours"""
+"""Number of accepted pairs of which one is replayed at a commit; an agent's are neighbours"""
 
 
 @cache
 def problems():
-    """One for each kind of public facts, each changed in every way that fits: name -> spec."""
+    """Name -> spec: one for each kind of public facts, each changed in every way that fits."""
     found = {}
     for env in ENVIRONMENTS:
         with suppress(InputError):  # it needs a file
@@ -98,7 +98,7 @@ def noting(why):
 
 
 def owed(name, spec):
-    """Whether the docs say that a proof is owed: exact counts of an arm under a veto that reads
+    """True if the docs say that a proof is owed: exact counts of an arm under a veto that reads
     contexts, or of a null round at a private time."""
     *words, agent = name.split(":")
     guarded = "guarded" in words and not getattr(spec, "constant_context", False)
@@ -123,8 +123,8 @@ def test_refusals_are_exactly_those_that_a_proof_is_owed_for():
 
 @pytest.mark.slow
 def test_whatever_is_accepted_passes_the_billboard():
-    """One in fifteen pairs, others at each commit; and of what is refused, always, some fails it
-    behind each wrapper, so that this could have failed."""
+    """Replays one accepted pair in `ROTA`, others at each commit. Refused pairs are replayed, too:
+    behind each wrapper some of them fail, which shows that the check can fail."""
     failed = []
     narrow = patch("dpbandit.agents.contextual.guard.SafetyNet.widths", narrow_widths)
     no_promises = patch.object(Premises, "promises", False)

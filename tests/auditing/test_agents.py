@@ -77,7 +77,7 @@ def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
 
 @cache
 def private_variants():
-    """One of each agent, on a spec it fits, in turns, so that agents meet all kinds. Without
+    """A variant of each agent, on a spec it fits, in turns, so that agents meet all kinds. Without
     Wishart noise, whose tables take long, promises to persons (below), and those that audits
     refuse, for answers alone."""
     fitting = {}
@@ -93,7 +93,7 @@ def private_variants():
 
 
 PARTS = 8
-"""Parts of the private agents, of which one is audited at a commit"""
+"""Number of parts of the private agents, of which one is audited at a commit"""
 
 
 @pytest.mark.parametrize("part", by_rota(range(PARTS), PARTS))
@@ -198,7 +198,7 @@ LONG_CASES = {
 
 @pytest.mark.parametrize("name", [*CASES, *by_rota(LONG_CASES, 3)])
 def test_broken_agents_are_flagged_and_honest_ones_are_not(name):
-    """By bets, which stop, by a view, or in as many runs as show half of the noise."""
+    """Audits are by bets, which stop, by a view, or in as many runs as show half of the noise."""
     config, spec, how, flagged = (CASES | LONG_CASES)[name]
     report = audit(config, spec, **{**QUICK, **how})
     assert report.flagged == flagged

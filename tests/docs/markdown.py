@@ -87,14 +87,14 @@ def links(text: str) -> list[str]:
 
 
 def text_of(file: Path) -> str:
-    """What a page shows, wherever that stands."""
+    """The text of a page, or of the file that it shows in its place."""
     text = file.read_text()
     shown = _SHOWN.fullmatch(text)
     return (ROOT / shown[1]).read_text() if shown else text
 
 
 def anchors(text: str) -> set[str]:
-    """What links to the headings of a page look like."""
+    """Targets of links to the headings of a page."""
     found: set[str] = set()
     for heading in re.findall(r"(?m)^#{1,6} +(.+?) *#*$", _FENCE.sub("", text)):
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()

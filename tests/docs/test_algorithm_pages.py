@@ -1,4 +1,4 @@
-"""One page for each algorithm: its sections, its agents' settings, its certificates as stated.
+"""Pages of algorithms: their sections, their agents' settings, their certificates as stated.
 
 A page says what a calibration is worth in a form that is read here:
 
@@ -29,13 +29,13 @@ from tools.pages import BLOCK
 FOLDER = ROOT / "docs" / "algorithms"
 PAGES = {page.stem: page.read_text() for page in FOLDER.glob("*.md") if page.stem != "index"}
 OWN = {page: BLOCK.sub("", text) for page, text in PAGES.items()}
-"""What is not repeated of docstrings."""
+"""Page -> its text without the blocks that `tools/pages.py` writes from docstrings."""
 SECTIONS = "Problem Algorithm (Notes )?Our numbers Try it Settings( References)?"
 CERTIFY = typer.main.get_command(app).get_command(None, "certify")
 
 
 def section(text, heading):
-    """What stands below a heading of the second level."""
+    """The text below a heading of the second level."""
     return re.search(rf"(?ms)^## {heading}\n(.*?)(?=^## |\Z)", text)[1]
 
 

@@ -309,7 +309,7 @@ dpbandit agents  # `dpbandit lab list`
     ],
 )  # fmt: skip
 def test_broken_blocks_are_found(language, wrong, alone):
-    """And broken commands in lines, without a language."""
+    """Also broken commands in lines, without a language."""
     page = f"```{language}\n{wrong}\n```\n" if language else wrong
     with pytest.raises((AssertionError, OSError)):
         run_page(page, alone)

@@ -57,7 +57,7 @@ def chunks(text):
 
 
 def measured(chunk):
-    """What looks measured in a chunk: numbers, `a ± b` where there is an error."""
+    """Words of a chunk that look measured: numbers, `a ± b` where there is an error."""
     if REASON.search(chunk):
         return
     chunk = re.sub(r"<!--.*?-->", "", chunk, flags=re.DOTALL)

@@ -148,7 +148,7 @@ def test_the_command_prints_what_readme_shows(tmp_path):
 
 
 def test_citation_says_what_the_package_says():
-    """And what Citation File Format 1.2.0 asks of a reference: type, title, authors; and a year."""
+    """References have what Citation File Format 1.2.0 demands, type, title, authors; and a year."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert citation["cff-version"] == "1.2.0"
@@ -205,7 +205,7 @@ def test_an_environment_in_the_current_folder(tmp_path):
 
 
 def test_an_agent_keeps_what_it_promises(monkeypatch):
-    """As its page writes it; not if it forgets that a user of another arm moves two cells."""
+    """Checks print what its page has, and fail if a user of another arm moves one cell, not two."""
     module = ModuleType("private_segments")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(block("agent.md", "# private_segments.py"), vars(module))
@@ -233,7 +233,7 @@ def bodies(node):
 
 
 def string_of(statement):
-    """Of a statement that is nothing but a string, else nothing."""
+    """The text of a statement that is a string alone, else ""."""
     value = statement.value if isinstance(statement, ast.Expr) else None
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return inspect.cleandoc(value.value)

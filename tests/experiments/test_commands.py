@@ -197,7 +197,7 @@ def test_limits(played, tmp_path):
     ],
 )
 def test_plans_leave_room(sizes, few, sentence):
-    """For slopes and standard errors."""
+    """Plans have enough sizes for slopes and enough replicas for standard errors."""
     refused(sentence, sizes, **few)
 
 
@@ -306,7 +306,7 @@ def test_demand_has_the_shape_that_it_says(shape, price, chance):
 @in_turn(2)
 @pytest.mark.filterwarnings("ignore:Prices were not randomised")  # the shop says so of its log
 def test_pricing(tmp_path):
-    """As documented: agents play where they fit, figures are drawn, `--replicas` reaches the plan,
+    """The docs hold: agents play where they fit, figures are drawn, `--replicas` reaches the plan,
     and standard errors need two replicas."""
     sizes = {"users": 20, "epsilons": [1.0, inf], "market_epsilons": [1.0, inf]}
     said = quick(pricing, {**sizes, "market_replicas": 2}, tmp_path)

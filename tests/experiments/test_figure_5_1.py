@@ -60,7 +60,7 @@ def test_the_study_writes_everything_and_promises_what_the_paper_does(tmp_path):
 
 
 def authors_regret(replicas, seed, T=10_000, epsilon=1.0):
-    """What the authors' public program plays, in our words: neither Algorithm 3 nor private.
+    """Play as the authors' public program does, in our words: neither Algorithm 3 nor private.
 
     Turns of t_0 for both arms; then one recursive gradient for both, scored by its d coordinates
     with Laplace noise that lacks the factor D (beta D + L), and the sign of the chosen coordinate

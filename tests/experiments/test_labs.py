@@ -167,7 +167,7 @@ def test_mistakes_are_one_sentence(tmp_path, monkeypatch):
 
 
 def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
-    """Of all labs: `lab open 1` and some work before do not stop the others."""
+    """A notebook that is there stays as it is, unless it may be overwritten; the rest is built."""
     folder = tmp_path / "deep" / "er"
     mine = write(find(3), folder)
     mine.write_text("my work")
@@ -215,7 +215,7 @@ def test_labs_are_listed_and_opened(run, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("number", by_rota([lab.number for lab in LABS], 4))
 def test_a_lab_runs_from_beginning_to_end(number, tmp_path, monkeypatch, capfd):
-    """As a script, without a warning, in less than a minute of processor time; leaves no files."""
+    """Run as a script, without a warning, in less than a minute of processor time, no file left."""
     monkeypatch.chdir(tmp_path)
     (lab,), before = [lab for lab in LABS if lab.number == number], process_time()
     with rc_context({"backend": "agg"}):

@@ -53,12 +53,12 @@ SLOW += [
         {"prefix_sums": "square-root", "clip_bound": 1.0},
     )
 ]
-"""For each kind of player the row that would tell most of a wrong constant for its time."""
+"""Rows, one for each kind of player, that show most of a wrong constant for their time."""
 PRINTED = {
     "shariff-sheffet-ucb": 0.2, "dp-hdb-choices": 0.46, "private-bandit": 0.21, "bandit-pftal": 1,
     "pftal": 2,
 }  # fmt: skip
-"""What printed noise that claims epsilon 1 certifies at most: too much of it, but for PFTAL's."""
+"""Agent -> bound on the epsilon that its printed noise certifies, which claims 1; PFTAL's is 2."""
 
 
 @pytest.mark.parametrize("row", [*by_rota(FAST, 3, slow=False), *by_rota(SLOW, 3)])

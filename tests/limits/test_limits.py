@@ -32,8 +32,8 @@ def test_gaussian_parameters_agree_with_an_independent_computation(noise, epsilo
 
 
 def regret_of_guess(n, d, noise, guess, seed=0, replicas=600):
-    """Of the (n + 1)st user, by the sign of guess(rng, x, r) . x where r (R, n) are differences of
-    the two rewards of n users, theta_a ~ N(0, I / d): mean and standard error over replicas."""
+    """Mean regret and error of the (n + 1)st user, by the sign of guess(rng, x, r) . x, r (R, n)
+    the differences of two rewards of n users, theta_a ~ N(0, I / d)."""
     rng = np.random.default_rng(seed)
     theta = sqrt(2 / d) * rng.normal(size=(replicas, d))  # the difference of two
     x = rng.normal(size=(replicas, n + 1, d))

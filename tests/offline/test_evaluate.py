@@ -207,7 +207,7 @@ def test_gains_on_the_logs_own_policy():
 
 
 def test_rare_rewards():
-    """Of 160 rows that match about 8 have clicks: t covers 90 %, so auto bets; with about 32, t."""
+    """Auto bets with 8 clicks in 160 rows that match, as t covers 90 % there; with 32 it is t."""
     covered, truth = 0, 0.05 * 0.92 - 0.04 * 0.92
     for seed, clicks in [*((seed, 0.05) for seed in range(200)), (0, 0.2)]:
         rng = np.random.default_rng(seed)

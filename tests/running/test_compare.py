@@ -155,9 +155,9 @@ def kind_of(spec):
 @pytest.mark.parametrize("part", by_rota(range(3), 3, slow=False))
 @pytest.mark.filterwarnings("ignore:.*released nothing")
 def test_every_agent_plays_or_refuses_every_environment(part):
-    """Those who do, most of them three or more, play 20 rounds of the first environment of a kind,
-    of a third of the kinds, and are made for the others, which are other numbers to them; others
-    say so in a sentence."""
+    """An agent plays 20 rounds of the first environment of each kind that it accepts, of a third of
+    the kinds at a commit, and is made for its other environments; it refuses the rest in a
+    sentence. Most agents accept three environments or more."""
     known, end, played = set(), np.array([20]), Counter()
     for env, settings in PLAYED.items():
         problem = made(env, horizon=20, **settings)

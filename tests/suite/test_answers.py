@@ -34,7 +34,7 @@ Of 93 cells whose true difference is 0 one is beyond it in 2 of 100 suites."""
 
 
 def cells(runs):
-    """What played each run."""
+    """Configurations that played the runs, each with its run."""
     return [(Cell(run.setup, run.name, _config(run)), run) for run in runs]
 
 
@@ -122,7 +122,7 @@ def test_one_agent_is_named_everywhere():
 
 
 def some_of(run, rota):
-    """Eight replicas of a run, drawn by a rota: what changes a program changes each replica."""
+    """Draw eight replicas of a run: a change of the program changes each of them."""
     return run.only(np.sort(rota.permutation(len(run.replicas))[:8]))
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from math import inf
 
@@ -13,9 +12,9 @@ from dpbandit import certify
 from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.suite import frozen, problems
 from dpbandit.suite.play import DELTA, provable, write_page
+from tools import readme
 
-NAMES = ("chromium-headless-shell", "chromium", "google-chrome", "chrome")
-BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
+BROWSER = readme.browser()
 EVERY_CHOICE = """<script>
 let drawn = 0, wrong = [];
 window.onerror = (message) => wrong.push(message);

@@ -231,8 +231,8 @@ def test_regret_of_an_independent_program(name):
 
 @in_turn(2)
 def test_all_learn_where_they_play():
-    """Where contexts are ignored; where the experts instance is played by its vertices; where
-    answers come 30 rounds late; where .9 and .1 change places after a quarter of the rounds.
+    """Instances where contexts are ignored; the experts instance by its vertices; where answers
+    come 30 rounds late; where .9 and .1 change places after a quarter of the rounds.
     With more arms than rounds all play, and none is wrong about it."""
     private, exact = {"private": PrivateTsallis(epsilon=4.0)}, {"exact": TsallisINF()}
     for env, agents, share, T, kwargs in (
@@ -286,8 +286,8 @@ def test_blocks_have_the_law_of_rounds():
 
 
 def test_a_batch_that_ends_by_an_exact_sum_is_caught():
-    """By the replay, which sees when it releases; a forgotten clip by the sensitivity. Conformance
-    plays 24 rounds, in which no epoch of DP-SE ends: here 20 are one. No noise, no promise."""
+    """Caught by the replay, which sees when it releases; a forgotten clip by the sensitivity. An
+    epoch of DP-SE has 20 rounds here, as none ends in 24. No noise, no promise."""
     assert certify(AllocationTS(epsilon=inf), SPEC, accountants=False).epsilon == inf
     with pytest.raises(AssertionError, match="to enter CountedSums in no other round"):
         check_joint_dp(EndsByAnExactSum(), SPEC, (0, 5))
@@ -300,7 +300,7 @@ def test_a_batch_that_ends_by_an_exact_sum_is_caught():
 
 @pytest.mark.parametrize("config", [KLUCBSums(first=1.0), TreeUCB()], ids=["counts", "trees"])
 def test_audits_with_power(config):
-    """Of sums that counts release, and of trees: 2,000 runs against the promise, and 4,000 of a
+    """Audit sums that counts release, and trees: 2,000 runs against the promise, and 4,000 of a
     twin with half of the noise. The others feed the same two mechanisms."""
     spec = replace(SPEC, horizon=6)
     assert not audit(config, spec, runs=2000, failure=1e-3, progress=False).flagged
@@ -308,7 +308,7 @@ def test_audits_with_power(config):
 
 
 def test_what_an_auditor_sees_of_a_run_does_not_depend_on_its_company():
-    """Where counts decide when sums are released, runs release at different times: a column that
+    """Runs release at different times where counts decide when sums are released: a column that
     moved with the releases of others would make scores of runs depend on each other."""
     pair = next(iter(users_of(SPEC).extreme_pairs(np.random.default_rng(7))))
     seeds = [(5, run) for run in range(6)]

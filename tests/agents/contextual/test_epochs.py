@@ -168,7 +168,7 @@ def test_regret_of_private_glm(epsilon):
 
 @in_turn(0, slow=True)
 def test_regret_is_that_of_the_reference():
-    """As above, 6 replicas."""
+    """The bounds of the test above, with 6 replicas."""
     for agent, settings in (
         ("ada-c-oful", {"epsilon": 1.0}),
         ("ada-c-oful", {"epsilon": 4.0, "calibration": "paper"}),

@@ -1,4 +1,4 @@
-"""Who loses less than whom, on the same users; and units of rewards, which change nothing."""
+"""Regrets of agents compared on the same users; units of rewards, which change nothing."""
 
 import pickle
 from contextlib import suppress
@@ -93,8 +93,8 @@ def upper(regret):
 @in_turn(0)
 def test_the_program_on_the_page_of_fade_for_arms_loses_as_much():
     """Statistical, GLMBandit with 2,000 rounds, 48 replicas of the agent and 32 of the program: the
-    means are within 3 standard errors, false alarm 0.3 %. Planted faults: noise of half the size is
-    5.4 away or more, found with probability 0.99; the wrong sign loses more, in 4 replicas."""
+    means are within 3 standard errors, false alarm 0.4 % by Student's t. Planted: noise of half
+    the size is 5.4 away or more (power 0.99); the wrong sign loses more, in 4 replicas."""
     page = (ROOT / "docs" / "algorithms" / "fade-arms.md").read_text()
     (code,) = (block.text for block in blocks(page) if block.text.startswith("# fade_arms.py"))
     problem, T = GLMBandit(horizon=2_000), np.arange(2_000)
