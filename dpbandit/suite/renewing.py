@@ -14,7 +14,6 @@ import numpy as np
 from dpbandit.base import InputError
 from dpbandit.results.runs import AgentRun
 from dpbandit.running.answers import CANDIDATE, HORIZON, Answer, answers, chosen
-from dpbandit.specs import Hindsight
 from dpbandit.suite.candidates import Cell, cell
 from dpbandit.suite.catalogue import epsilons, problems
 from dpbandit.suite.freezing import Blocks, Findings, examined_all
@@ -85,11 +84,10 @@ def cell_of(run: AgentRun) -> Cell:
 
 
 def _stale(runs: Sequence[AgentRun], cells: Mapping[int, Cell], blocks: Blocks) -> list[AgentRun]:
-    """Return the runs of which some replicas come out otherwise; hindsight never changes."""
+    """Return the runs of which some replicas come out otherwise."""
     tasks = [
         (id(run), cells[id(run)], run.only(np.arange(min(REPLAYED, len(run.replicas)))))
         for run in runs
-        if not isinstance(cells[id(run)].config, Hindsight)
     ]
     changed = {key for key, same in blocks.each(_played_as_stored, tasks, "replay") if not same}
     return [run for run in runs if id(run) in changed]
