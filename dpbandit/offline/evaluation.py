@@ -41,13 +41,13 @@ from dpbandit.offline.estimators import (
     weights_of,
 )
 from dpbandit.offline.intervals import (
+    BY_STAKES,
     Gain,
     Law,
     Stakes,
     TypeLaw,
-    betting,
     bootstrap,
-    empirical_bernstein,
+    by_stakes,
     gain_between,
     paired_gain,
     stable,
@@ -362,7 +362,7 @@ def case_of_prices(policy: Any, log: LoggedPrices, settings: Settings) -> Case:
 def _bandwidth_note(name: str, rows: PriceRows, terms: Terms) -> str:
     """Return a note with the estimate at half the bandwidth, to show the bias of the kernel."""
     fine = replace(rows, bandwidth=rows.bandwidth / 2, model=lambda: rows.q)
-    estimate, se = PRICES[name](fine).estimate, standard_error(terms)
+    estimate, se = PRICES[name](fine).estimate, standard_error(terms.errors)
     note = f"{estimate:.4g} at bandwidth {fine.bandwidth:.3g}"
     if np.isnan(estimate):
         note = f"no price is near that of the policy at bandwidth {fine.bandwidth:.3g}"
@@ -402,8 +402,6 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
     return fitted if q is None else supplied
 
 
-_BY_STAKES = ("betting", "betting-cv", "sequence", "empirical-bernstein")
-"""Intervals that are valid for any number of rows."""
 _MIN_EFFECTIVE, _AUTO_EFFECTIVE, _MIN_MATCHES = 30, 100, 10
 """Smallest effective sample sizes for t, and for t by "auto"; smallest number of weights > 0."""
 _AUTO_UNEQUAL = 20
@@ -452,22 +450,13 @@ def interval_of(estimator: str, terms: Terms, case: Case, settings: Settings) ->
         notes.append(_IPS_INTERVAL_NOTE)
     if name == "empirical-bernstein" and case.adaptive:
         notes.append("the log is adaptive: this interval may be too short")
-    low, high = _by_stakes(name, case.stakes.get(estimator, case.stakes["ips"])(), settings)
-    if low > high:
-        low = high = float("nan")
-        notes.append(_EMPTY_NOTE)
-    start, end = case.bounds
-    ends = start + (end - start) * low, start + (end - start) * high
-    return Interval(*ends, name, refused, tuple(notes))
-
-
-def _by_stakes(name: str, stakes: Stakes, settings: Settings) -> tuple[float, float]:
-    w_max = settings.w_max or 1.0
+    stakes, w_max = case.stakes.get(estimator, case.stakes["ips"])(), settings.w_max or 1.0
     if settings.w_max is not None:
         _refuse_weights(stakes.up + stakes.down, w_max)
-    if name == "empirical-bernstein":
-        return empirical_bernstein(stakes, settings.alpha, w_max)
-    return betting(stakes, settings.alpha, name, w_max)  # type: ignore[arg-type]  # one of three
+    ends = by_stakes(name, stakes, settings.alpha, w_max, case.bounds)
+    if isnan(ends[0]):
+        notes.append(_EMPTY_NOTE)
+    return Interval(*ends, name, refused, tuple(notes))
 
 
 def _refuse_weights(weight: Floats, w_max: float) -> None:
@@ -653,33 +642,32 @@ def _answer(name: str, case: Case, settings: Settings) -> dict[str, Any]:
     found = interval_of(name, terms, case, settings)
     note = case.notes.get(name, "")
     sentence = note(terms) if callable(note) else note
-    row = _row(name, terms, terms.estimate, standard_error(terms), found, sentence)
-    return row | _gain(name, terms, found, case, settings)
+    row = _row(name, terms, terms.estimate, standard_error(terms.errors), found, sentence)
+    return row | _gain(row, terms, case, settings)
 
 
-def _gain(
-    name: str, terms: Terms, found: Interval, case: Case, settings: Settings
-) -> dict[str, float]:
+def _gain(row: Mapping[str, Any], terms: Terms, case: Case, settings: Settings) -> dict[str, float]:
     """Return the log's mean reward, and the policy's gain on it, in rewards and in percent."""
     logged, nan = float(case.reward.mean()), float("nan")
-    gain = Gain((nan, nan), (nan, nan))
-    if found.name in ("t", "bootstrap") and not case.adaptive:
+    gain, estimate, kind = Gain((nan, nan), (nan, nan)), row["estimate"], row["interval"]
+    if kind in ("t", "bootstrap") and not case.adaptive:
         gain = paired_gain(terms, case.reward, settings.alpha)
-    elif found.name in _BY_STAKES and not case.adaptive and not isnan(found.low):
-        half = replace(settings, level=1 - settings.alpha / 2, intervals=found.name)
-        share = betting(scaled(case.reward, np.ones(1), case.bounds), half.alpha, "betting")
-        low, high = case.bounds
+    elif kind in BY_STAKES and not case.adaptive and not isnan(row["low"]):
+        half = replace(settings, level=1 - settings.alpha / 2, intervals=kind)  # two, by a union
+        stakes = scaled(case.reward, np.ones(1), case.bounds)  # weights are 1
+        how = "sequence" if kind == "sequence" else "betting"
         gain = gain_between(
-            interval_of(name, terms, case, half)[:2],
-            (low + (high - low) * share[0], low + (high - low) * share[1]),
+            interval_of(row["estimator"], terms, case, half)[:2],
+            by_stakes(how, stakes, half.alpha, 1.0, case.bounds),
         )
-    percent = nan if isnan(gain.percent[0]) else 100 * (terms.estimate / logged - 1)
-    names = ("gain_low", "gain_high", "percent", "percent_low", "percent_high")
-    ends = (*gain.ends, percent, *gain.percent)
     return {
         "logged": logged,
-        "gain": terms.estimate - logged,
-        **dict(zip(names, ends, strict=True)),
+        "gain": estimate - logged,
+        "gain_low": gain.ends[0],
+        "gain_high": gain.ends[1],
+        "percent": nan if isnan(gain.percent[0]) else 100 * (estimate / logged - 1),
+        "percent_low": gain.percent[0],
+        "percent_high": gain.percent[1],
     }
 
 
@@ -708,8 +696,7 @@ def _weighted_answer(case: Case, rows: ArmRows, log: Any, settings: Settings) ->
         found = interval_of("dr", terms, case, replace(settings, intervals="betting"))
         found = found._replace(refused=f"{settings.intervals}: {few}")
     row = _row("dr", terms, v.estimate, v.se, found, "the weighted mean of dr's terms")
-    row |= _gain("dr", terms, found, case, settings)
-    return row | {"gain": v.estimate - row["logged"]}
+    return row | _gain(row, terms, case, settings)
 
 
 def _row(

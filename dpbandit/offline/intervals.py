@@ -28,7 +28,7 @@ This interval is asymptotic, and too short if a rare large weight has not occurr
 
 from collections.abc import Callable
 from math import log, sqrt
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -109,15 +109,15 @@ def _lower(x: Floats, below: Floats, a: float, *, sequence: bool = False) -> flo
 _RESAMPLES = 1000  # number of bootstrap resamples
 
 
-def standard_error(terms: Terms) -> float:
-    """Return the standard error of the estimate, to first order; NaN with one row."""
-    n = len(terms.base)
-    return sqrt(float(np.square(terms.errors).sum()) / (n - 1) / n) if n > 1 else np.nan
+def standard_error(errors: Floats) -> float:
+    """Return the standard error of a mean, given its rows' errors (n,); NaN with one row."""
+    n = len(errors)
+    return sqrt(float(np.square(errors).sum()) / (n - 1) / n) if n > 1 else np.nan
 
 
 def student(terms: Terms, alpha: float) -> tuple[float, float]:
     """Return the estimate minus and plus Student's quantile times the standard error."""
-    room = float(stdtrit(len(terms.base) - 1, 1 - alpha / 2)) * standard_error(terms)
+    room = float(stdtrit(len(terms.base) - 1, 1 - alpha / 2)) * standard_error(terms.errors)
     return terms.estimate - room, terms.estimate + room
 
 
@@ -146,6 +146,24 @@ def empirical_bernstein(stakes: Stakes, alpha: float, w_max: float) -> tuple[flo
     return max(0.0, mean - room), min(1.0, mean + room)
 
 
+BY_STAKES = (*get_args(Betting), "empirical-bernstein")
+"""Intervals of rewards in a public range that are valid for any number of rows."""
+
+
+def by_stakes(
+    name: str, stakes: Stakes, alpha: float, w_max: float, bounds: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the interval `name` of a mean reward within `bounds`; NaN ends if it is empty."""
+    if name == "empirical-bernstein":
+        low, high = empirical_bernstein(stakes, alpha, w_max)
+    else:
+        low, high = betting(stakes, alpha, name, w_max)  # type: ignore[arg-type]  # one of three
+    if low > high:
+        return np.nan, np.nan
+    start, end = bounds
+    return start + (end - start) * low, start + (end - start) * high
+
+
 class Gain(NamedTuple):
     """Intervals of the difference between a policy's mean reward and that of the log's own."""
 
@@ -162,15 +180,11 @@ def paired_gain(terms: Terms, reward: Floats, alpha: float) -> Gain:
     """
     n, v, m = len(reward), terms.estimate, float(reward.mean())
     quantile, errors = float(stdtrit(n - 1, 1 - alpha / 2)), reward - m
-
-    def room(of: Floats) -> float:
-        return quantile * sqrt(float(np.square(of).sum()) / (n - 1) / n) if n > 1 else np.nan
-
-    wide = room(terms.errors - errors)
+    wide = quantile * standard_error(terms.errors - errors)
     ends = v - m - wide, v - m + wide
-    if not m - room(errors) > 0:
+    if not m - quantile * standard_error(errors) > 0:
         return Gain(ends, (np.nan, np.nan))
-    wide = room(terms.errors - v / m * errors) / m
+    wide = quantile * standard_error(terms.errors - v / m * errors) / m
     return Gain(ends, (100 * (v / m - 1 - wide), 100 * (v / m - 1 + wide)))
 
 

@@ -201,7 +201,7 @@ def test_errors_are_derivatives_and_resamples_are_estimated_anew():
         slope = [(estimate(1 + h) - estimate(1 - h)) / 2e-5 for h in 1e-5 * np.eye(40)]
         np.testing.assert_allclose(terms.errors / 40, slope, atol=1e-9)
         se = sqrt(np.square(slope).sum() * 40 / 39)
-        found = (terms.estimate, standard_error(terms), terms.effective)
+        found = (terms.estimate, standard_error(terms.errors), terms.effective)
         assert found == pytest.approx((estimate(np.ones(40)), se, w.sum() ** 2 / (w @ w)))
         ends = terms.estimate - 2.0226909 * se, terms.estimate + 2.0226909 * se
         assert student(terms, 0.05) == pytest.approx(ends)
