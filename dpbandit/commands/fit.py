@@ -158,7 +158,6 @@ def fit(
         "frame": str(table),
         "sha256": file_digest(table),
         "clusters": clusters,
-        "interactions": interactions,
         "ridge": ridge,
         "features": features_of(feature or ()),
     }
@@ -181,7 +180,6 @@ def fit(
         kind = from_shelf("envs", "AssortmentFromLog", "--visit")
         layout = {"visit": visit, "products": listed(items), "product": item, "price": price}
         arguments = {**layout, "bought": bought, **of_prices, "at_most": at_most, **shared}
-        del arguments["interactions"]
     elif product:
         others = ("price", "sold", "items", "item", "click", "interactions", "monotone")
         if specified(context, (*others, *_OF_PEOPLE)):
@@ -192,13 +190,14 @@ def fit(
             "bought": bought,
             **of_prices,
             "at_most": at_most,
-            **{name: value for name, value in shared.items() if name != "interactions"},
+            **shared,
         }
     elif items is not None:
         if specified(context, (*_OF_PRICES, *_OF_PEOPLE)):
             refused = ", ".join(map(_option, (*_OF_PRICES, *_OF_PEOPLE)))
             raise InputError(f"Expected --items without {refused}.")
-        arguments = {"item": item, "click": click, "items": listed(items), **shared}
+        arguments = {"item": item, "click": click, "items": listed(items)}
+        arguments |= {"interactions": interactions, **shared}
     else:
         arguments = {
             "price": price,
@@ -207,6 +206,7 @@ def fit(
             "monotone": monotone,
             "person": person,
             **{k: v for k, v in (("people", people), ("visits", visits)) if v is not None},
+            "interactions": interactions,
             **shared,
         }
     choices = bool(product) or visit is not None

@@ -351,12 +351,8 @@ class AssortmentFromLog(ChoiceProblem):
         names, in_rows = self._names(), self.visit is not None
         low, high, grid = self._price_list()
         log = read(
-            self.frame,
+            self,
             (self.bought,),
-            self.features,
-            self.clusters,
-            self.sha256,
-            self.reading,
             answer=self.bought if in_rows else None,
             also=(self.visit, self.product, self.price) if in_rows else (),
             visit=self.visit,

@@ -92,26 +92,34 @@ class Log(NamedTuple):
         return warned
 
 
+class _OfLog(Protocol):
+    """A problem that is made from a log; its class documents these arguments."""
+
+    frame: Any
+    features: Any
+    clusters: str | None
+    sha256: str | None
+    reading: Mapping[str, Any]
+
+
 def read(
-    frame: Any,
+    problem: _OfLog,
     modelled: tuple[str, ...],
-    bounds: Any,
-    clusters: str | None,
-    digest: str | None,
-    reading: Mapping[str, Any],
     *,
     answer: str | None = None,
     also: Any = (),
     visit: str | None = None,
     filled: Callable[[Any], Any] | None = None,
 ) -> Log:
-    """Read a log from a DataFrame, a mapping of columns or a path, with `bounds` of features.
+    """Read and check the log from which a problem is made.
 
     `modelled` are columns of answers and offers, which cannot be features; `answer` is that of yes
     and no, `also` has other columns that are used, `visit` is that of rows that are dropped
-    together. A file whose SHA-256 is not `digest` raises `InputError`. The function `filled`
-    replaces missing entries of the modelled columns.
+    together. The function `filled` replaces missing entries of the modelled columns.
     """
+    frame, bounds, clusters, digest = (
+        problem.frame, problem.features, problem.clusters, problem.sha256,
+    )  # fmt: skip
     if frame is None:
         raise InputError("Expected frame=, a DataFrame or the path of a .csv or .parquet file.")
     if bounds is None:
@@ -128,8 +136,7 @@ def read(
             f"{found_digest[:12]}...: fit it again."
         )
     used = [bounds, clusters, also, () if filled else modelled]
-    answers = () if answer is None else (answer,)
-    table, notes = read_table(frame, reading, columns=used, answers=answers, visit=visit)
+    table, notes = read_table(frame, problem.reading, columns=used, answers=[answer], visit=visit)
     if filled is not None:
         table = filled(table)
     lengths = [len(column(table, name)) for name in modelled]

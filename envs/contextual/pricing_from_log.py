@@ -441,16 +441,7 @@ class PricingFromLog(TidalChoices):
         return Users(context, self._margins * chance, self._margins * yes)
 
     def _fit(self, low: float, high: float, grid: Floats, cost: float) -> Any:
-        log = read(
-            self.frame,
-            (self.sold, self.price),
-            self.features,
-            self.clusters,
-            self.sha256,
-            self.reading,
-            answer=self.sold,
-            also=self.person,
-        )
+        log = read(self, (self.sold, self.price), answer=self.sold, also=self.person)
         prices = Prices(numbers(log.table, self.price), low, high, grid, cost, self.unit)
         k = log.design.shape[1]
         penalty = ridge_of(self.ridge, 2 * k if self.interactions else k + 1)

@@ -274,15 +274,7 @@ class RecommendationFromLog(ResampledChoices):
         return items
 
     def _fit(self, items: tuple[Any, ...]) -> FrozenClicks:
-        log = read(
-            self.frame,
-            (self.click, self.item),
-            self.features,
-            self.clusters,
-            self.sha256,
-            self.reading,
-            answer=self.click,
-        )
+        log = read(self, (self.click, self.item), answer=self.click)
         listed = one_kind(f"column {self.item!r}", column(log.table, self.item))
         taken = places(listed, items, "items")
         if unknown := [name for name, k in zip(listed, taken, strict=True) if k < 0]:

@@ -258,10 +258,8 @@ def test_one_row_for_each_product_shown(run, tmp_path, monkeypatch):
     line += " taken --yes yes --feature age=18:90 --price-range 1:3 --unit-cost 0.5 --clusters day"
     code, said, _ = run(*line.split())
     assert (code, str(found) in said) == (0, True)
-    code, _, _ = run(
-        *["compare", "shop.toml", "--agents", "fade-mnl", "--horizon", "20", "--replicas", "2"]
-    )
-    assert code == 0
+    line = "compare shop.toml --agents fade-mnl --horizon 20 --replicas 2"
+    assert run(*line.split())[0] == 0
     one = rows["index"] == 5
     for change, says in (
         ({"age": rows.age.where(~one, range(18, 18 + len(rows)))}, "one 'age' in all rows of a vi"),
@@ -282,9 +280,7 @@ def test_one_row_for_each_product_shown(run, tmp_path, monkeypatch):
     gaps.loc[bought, "index"] = None
     refused("a visit in column 'index' in every", AssortmentFromLog, gaps, **columns, **dropping)
     yes = {"reading": {"yes": ["ja"]}}
-    refused(
-        r"yes=\['ja'\] \(--yes\) where column 'bought'", AssortmentFromLog, wide, **DRINKS, **yes
-    )
+    refused(r"=\['ja'\] \(--yes\) where column 'bought'", AssortmentFromLog, wide, **DRINKS, **yes)
     refused("products=.* to list the names", AssortmentFromLog, rows, **columns, **DRINKS)
     refused("without 'value'", AssortmentFromLog, rows, **columns, **known | {"features": PRICED})
 
