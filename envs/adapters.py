@@ -143,7 +143,7 @@ def _in_words(action: Any, clicks: Floats | None) -> str:
     )
 
 
-_INFO = ("expected_reward", "oracle_reward", "regret")  # `info` unless regret is in hindsight
+_INFO = ("expected_reward", "oracle_reward", "regret")  # of `info`, unless regret is in hindsight
 
 
 def make_problem(

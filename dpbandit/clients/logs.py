@@ -216,7 +216,7 @@ def read_observed(
     return _with_clipped(Observed(**read.arms), read.clipped)
 
 
-def _read(table: Any, reading: Any, columns: Any, answers: Sequence[Any] = ()) -> Any:
+def _read(table: Any, reading: Any, columns: Any, answers: Sequence[Any]) -> Any:
     """Return a table as `read_table` reads it, with warnings of rows dropped or repeated."""
     found, notes = read_table(table, reading, columns=columns, answers=answers)
     warn_of(notes)
@@ -247,9 +247,7 @@ def _read_arms(
     reading: Mapping[str, Any],
     others: Sequence[Any],
 ) -> _ObservedArms:
-    yes_or_no = reward if sold is None else sold
-    used = [action, context, *others]
-    table = _read(table, reading, used, [] if yes_or_no is None else [yes_or_no])
+    table = _read(table, reading, [action, context, *others], [reward if sold is None else sold])
     priced = _priced(arms, prices, unit_cost)
     played = one_kind(f"column {action!r}", column(table, action))
     offered = list(prices) if prices is not None else sorted(set(played)) if arms is None else arms

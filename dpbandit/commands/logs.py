@@ -37,7 +37,7 @@ from dpbandit.offline.unrecorded import assess
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}  # estimators that clip weights
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}  # with a model of rewards
-_ESTIMATORS_WITH = {"clip": _CLIPPED, "shrinkage": {"dros"}}  # option -> who needs it
+_ESTIMATORS_WITH = {"clip": _CLIPPED, "shrinkage": {"dros"}}  # option -> its estimators
 _ESTIMATORS_WITH |= {"sort": {"mips"}, "probabilities": {"mips"}}
 
 
@@ -180,13 +180,13 @@ def evaluate(
         raise InputError(
             f"Expected --w-max, a public bound on weights, with --intervals={intervals}."
         )
-    chosen = [] if policy == "uniform" or policy.startswith("always=") else _columns(policy)
+    chosen = [] if policy == "uniform" or policy.startswith("always=") else listed(policy)
     frame, notes = read_table(
         str(table),
         reading_of(sep, decimal, yes, drop_missing),
         columns=[
             *(action, propensity, features_of(feature or ()), chosen),
-            *(_columns(names) for names in (probabilities, q) if names is not None),
+            *(listed(names) for names in (probabilities, q) if names is not None),
         ],
         answers=[reward],
     )
@@ -206,7 +206,7 @@ def evaluate(
             **shared,
             propensity=propensity,
             lowest=lowest,
-            probabilities=None if probabilities is None else _columns(probabilities),
+            probabilities=None if probabilities is None else listed(probabilities),
             adaptive=adaptive,
         )
     )
@@ -226,7 +226,7 @@ def evaluate(
         "w_max": w_max, "clip": clip,
     }  # fmt: skip
     if q is not None:
-        if len(columns := _columns(q)) != len(named):
+        if len(columns := listed(q)) != len(named):
             raise InputError(f"Expected --q={q} to name {len(named)} columns, one for each arm.")
         predicted = np.column_stack([numbers(frame, column) for column in columns])
         options |= {"q": predicted, "q_is_honest": True}
@@ -258,7 +258,7 @@ def _gain(policy: str, answer: Any, level: float) -> str:
     rows = answer.set_index("estimator", drop=False)
     row = rows.loc["dr"] if "dr" in rows.index else rows.iloc[0]
     who = policy.removeprefix("always=") if policy.startswith("always=") else policy
-    who = who if len(_columns(policy)) == 1 else "the policy"
+    who = who if len(listed(policy)) == 1 else "the policy"
     in_percent = not np.isnan(row["percent"])
     what, unit = ("percent", " %") if in_percent else ("gain", "")
     gain, low, high = row[what], row[f"{what}_low"], row[f"{what}_high"]
@@ -343,10 +343,6 @@ def _law_of_rows(log: Logged, features: list[str] | None) -> Any:
     return lambda row, contexts: np.tile(chances[row], (len(contexts), 1))
 
 
-def _columns(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
 def _fixed(policy: str, arms: list[Any]) -> Floats | None:
     """Return probabilities (K,) of `uniform` or `always=ARM`; None if the policy names columns."""
     K = len(arms)
@@ -367,7 +363,7 @@ def _fixed(policy: str, arms: list[Any]) -> Floats | None:
 
 def _columns_of(policy: str, frame: Any, K: int) -> Floats:
     """Return a policy's probabilities (rows, K), read from columns of the table."""
-    columns = _columns(policy)
+    columns = listed(policy)
     if len(columns) != K:
         raise InputError(
             f"Expected --policy={policy} to be uniform, always=ARM, or {K} columns with its "
