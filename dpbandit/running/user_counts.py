@@ -54,12 +54,12 @@ class UserCounts:
     """Counts of a table's users and answers in the rounds of one policy.
 
     Args:
-        problem: problem with a `table`, whose episode has begun.
+        problem: problem with a `user_table`, whose episode has begun.
         streams: random streams that draw counts.
     """
 
     def __init__(self, problem: Any, streams: Streams) -> None:
-        self._problem, self._table = problem, problem.table
+        self._problem, self._table = problem, problem.user_table
         M, _, A = self._table.chance.shape
         context = self._table.context[:, None]
         self.context: Floats = np.repeat(context, len(streams), axis=1)
@@ -125,7 +125,7 @@ def user_counts(problem: Any, streams: Streams) -> UserCounts | None:
     spec: Spec = problem.spec
     if spec.horizon < MIN_COUNTED_HORIZON:
         return None
-    table = getattr(problem, "table", None)
+    table = getattr(problem, "user_table", None)
     if table is None or spec.masks != "none" or spec.delay or spec.returning:
         return None
     if prod(table.context.shape) + prod(table.chance.shape) > MAX_TABLE_VALUES:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpbandit.base import Floats, InputError, Ints, at_least, not_installed, rows
-from dpbandit.envs.contextual.problems import Resampled, Table, Users
+from dpbandit.envs.contextual.problems import Resampled, Users, UserTable
 from dpbandit.offline.logs import Logged
 from dpbandit.specs import PremiumSpec
 
@@ -163,12 +163,12 @@ class ApplePricing(Resampled):
         )
 
     @property
-    def table(self) -> Table:  # type: ignore[override]
+    def user_table(self) -> UserTable:  # type: ignore[override]
         wants = self._survey.wants  # of more than j pounds, falling in j
         pounds = rows(wants.shape[2] + 1)
         chance = -np.diff(wants, axis=2, prepend=1.0, append=0.0)
         M = len(self._known)
-        return Table(self._known, np.full(M, 1 / M), chance, self._margins[..., None] * pounds)
+        return UserTable(self._known, np.full(M, 1 / M), chance, self._margins[..., None] * pounds)
 
     def _answers(self, row: Ints, uniforms: Floats) -> Users:
         more = uniforms[..., None, None] < self._survey.wants[row]  # (n, R, 3, 5)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit, ndtri, softmax
 
 from dpbandit.base import Floats, InputError, Ints, at_least, norms, one_of, whole
-from dpbandit.envs.contextual.problems import Table, TidalChoices
+from dpbandit.envs.contextual.problems import TidalChoices, UserTable
 from dpbandit.specs import ContextualSpec, PriceListSpec
 
 CameraContext: TypeAlias = Literal["posterior", "answers", "score"]
@@ -205,8 +205,8 @@ class _CameraSales(TidalChoices):
         self._chances = self._people.expected(expit(self._people.utility(cameras, price)))
 
     @property
-    def table(self) -> Table | None:  # type: ignore[override]
-        table = super().table
+    def user_table(self) -> UserTable | None:  # type: ignore[override]
+        table = super().user_table
         return None if table is None else table._replace(weight=self._people.weights)
 
     def _rows_from(self, uniforms: Floats) -> Ints:

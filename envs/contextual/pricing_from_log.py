@@ -46,7 +46,7 @@ from dpbandit.envs.contextual.logs import (
     unit_cost_of,
     unit_of,
 )
-from dpbandit.envs.contextual.problems import Table, TidalChoices, Users
+from dpbandit.envs.contextual.problems import TidalChoices, Users, UserTable
 from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.offline.columns import numbers
 from dpbandit.shelf import from_shelf
@@ -425,8 +425,8 @@ class PricingFromLog(TidalChoices):
                 )
 
     @property
-    def table(self) -> Table | None:  # type: ignore[override]
-        return super().table if self._customers is None else None
+    def user_table(self) -> UserTable | None:  # type: ignore[override]
+        return super().user_table if self._customers is None else None
 
     def _start(self, streams: Streams) -> None:
         if self._customers is None:

@@ -57,7 +57,7 @@ class Users(NamedTuple):
     """True for arms that are available to a user, (n, R, K); None if `spec.masks` is "none\""""
 
 
-class Table(NamedTuple):
+class UserTable(NamedTuple):
     """Rows of which every round's user is one, drawn independently, with A possible answers."""
 
     context: Floats
@@ -80,15 +80,15 @@ class ContextualProblem(WithAvailability, ABC):
     """
 
     spec: ContextualSpec
-    table: Table | None = None
+    user_table: UserTable | None = None
     """rows of users, if they have the same law in all rounds; then rounds can be drawn as counts"""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         above = [vars(kind).keys() for kind in cls.__mro__]
-        with_table = next(i for i, names in enumerate(above) if "table" in names)
+        with_table = next(i for i, names in enumerate(above) if "user_table" in names)
         if any(names & _DRAWING for names in above[:with_table]):
-            cls.table = None  # that of a base class would be another law
+            cls.user_table = None  # that of a base class would be another law
 
     @abstractmethod
     def _start(self, streams: Streams) -> None: ...
@@ -299,10 +299,10 @@ class ResampledChoices(Resampled):
     _margins: Floats
 
     @property
-    def table(self) -> Table | None:  # type: ignore[override]
+    def user_table(self) -> UserTable | None:  # type: ignore[override]
         yes, M = self._chances, len(self._known)
         reward = np.broadcast_to(np.stack([0 * self._margins, self._margins], -1), (*yes.shape, 2))
-        return Table(self._known, np.full(M, 1 / M), np.stack([1 - yes, yes], -1), reward)
+        return UserTable(self._known, np.full(M, 1 / M), np.stack([1 - yes, yes], -1), reward)
 
     def _answers(self, row: Ints, uniforms: Floats) -> Users:
         context, chance = self._contexts_of(row), self._chances_of(row)  # (n, R, d), (n, R, K)
@@ -340,8 +340,8 @@ class TidalChoices(ResampledChoices):
         return self._known.shape[1] + 2 * self.clock
 
     @property
-    def table(self) -> Table | None:  # type: ignore[override]
-        return None if self.clock or self._tides != Tides() else super().table
+    def user_table(self) -> UserTable | None:  # type: ignore[override]
+        return None if self.clock or self._tides != Tides() else super().user_table
 
     def _start(self, streams: Streams) -> None:
         super()._start(streams)

@@ -12,8 +12,8 @@ import pytest
 from dpbandit import InputError
 from dpbandit.agents import DPUCB, BestFixed, Uniform
 from dpbandit.base import Streams, counted_as
-from dpbandit.envs import ApplePricing, CameraPricing, OJPricing
-from dpbandit.envs.contextual.problems import ResampledChoices, Table
+from dpbandit.envs import ApplePricing, Arms, CameraPricing, OJPricing
+from dpbandit.envs.contextual.problems import ResampledChoices, UserTable
 from dpbandit.privacy import (
     FadingSum,
     Parallel,
@@ -51,8 +51,8 @@ class Tiny(ResampledChoices):
         self.spec = ContextualSpec(n_actions=2, dim=2, horizon=self.horizon)
 
     @property
-    def table(self) -> Table | None:
-        return super().table._replace(weight=WEIGHT)
+    def user_table(self) -> UserTable | None:
+        return super().user_table._replace(weight=WEIGHT)
 
     def _rows_from(self, uniforms: Any) -> Any:
         return (uniforms >= WEIGHT[0]).astype(np.int64)
@@ -363,17 +363,19 @@ def test_where_counts_are_drawn(monkeypatch):
     assert rounds(Tiny(horizon=20_001)) == 20_001 - 10
     assert rounds(Tiny(horizon=20_001), counts=False) == 0
     for problem in (OJPricing, CameraPricing, ApplePricing):
-        table = problem().table
+        table = problem().user_table
         np.testing.assert_allclose(table.chance.sum(axis=-1), 1)
         assert table.chance.min() >= 0
         assert table.weight.sum() == pytest.approx(1)
-    assert OJPricing(season=(0.5, 100)).table is None
+    assert OJPricing(season=(0.5, 100)).user_table is None
 
     class Younger(OJPricing):
         def _rows_from(self, uniforms):
             return super()._rows_from(uniforms**2)
 
-    assert Younger().table is None
+    assert Younger().user_table is None
+    arms = Arms(law="table", table=np.eye(2), resample=True, horizon=20_001)
+    assert user_counts.user_counts(arms, Streams([0])) is None  # that `table` is not of users
     monkeypatch.setattr(user_counts, "MAX_TABLE_VALUES", 7)
     assert rounds(Tiny(horizon=20_001)) == 0
 
