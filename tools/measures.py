@@ -93,7 +93,7 @@ SHELVES = {
     "ledgers": ("dpbandit/privacy/exchange.py",),
     "filters": ("dpbandit/privacy/filters.py",),
     "studies": (
-        *("experiments/arms", "experiments/estimation"),
+        *("experiments/arms", "experiments/choosing", "experiments/estimation"),
         *("experiments/pricing", "experiments/rates"),
     ),
     "fits": (
