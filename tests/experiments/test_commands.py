@@ -11,6 +11,7 @@ from dpbandit import Results
 from dpbandit.agents import LinUCB
 from dpbandit.base import Streams
 from dpbandit.experiments import arms, limits
+from dpbandit.experiments.arms import tails
 from dpbandit.experiments.figure import Figure, Pane, computed, draw, place_of, value_of
 from dpbandit.experiments.figure_5_1 import __main__ as figure_5_1
 from dpbandit.experiments.gradual import __main__ as gradual
@@ -68,6 +69,19 @@ def test_arms(played, tmp_path, monkeypatch):
     kl = 0.4 * log(0.4 / 0.6) + 0.6 * log(0.6 / 0.4)
     assert arms.lower_bound((0.6, 0.4), 9.0) == pytest.approx(0.2 / kl)
     assert arms.lower_bound((0.7, 0.5, 0.5), 0.001) == pytest.approx(2 / 0.006)
+
+
+def test_tails_of_arms(tmp_path, monkeypatch):
+    """Rare runs are counted at epsilon .1 alone, on more replicas, and nothing is played again."""
+    sizes = {**tails.QUICK_SIZES, "instances": {"two": (2000, (1.0, 0.1)), "ten": (400, (1.0,))}}
+    frames = tails.run(sizes, tmp_path).frames
+    means, rare = frames["means"], frames["tails"]
+    assert [*means["certified_epsilon"].round(6)] == [*3 * [1.0], *3 * [0.1], *3 * [1.0]]
+    assert [*means["agent"]] == 3 * ["race-imed", "dp-imed", "dp-klucb"]
+    assert [*rare["agent"]] == ["race-imed", "dp-imed"]
+    assert [*rare["replicas"]] == 2 * [50]
+    monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
+    pd.testing.assert_frame_equal(tails.run(sizes, tmp_path).frames["tails"], rare)
 
 
 @in_turn(1)
