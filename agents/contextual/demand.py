@@ -90,8 +90,9 @@ def demand_rows(
     >>> demand_rows(spec, np.array([[0.6, 0.8]])).round(2).tolist()
     [[[0.42, 0.57, -0.71], [0.42, 0.57, 0.71]]]
     """
-    one_of("features", features, _FEATURES)
-    x = clip_norm(context, spec.context_norm) / spec.context_norm
+    x = clip_norm(context, spec.context_norm)
+    if spec.context_norm != 1.0:
+        x /= spec.context_norm
     extra = price_features(spec, features)
     if price is None:
         x = x[..., None, :]  # (..., 1, d)
@@ -99,12 +100,14 @@ def demand_rows(
         extra = extra[price]
     if features == "interactions":
         extra = extra * x
-    d, lead = spec.dim, np.broadcast_shapes(x.shape[:-1], extra.shape[:-1])
+    lead = context.shape[:-1] if price is not None else (*context.shape[:-1], spec.n_actions)
+    d = spec.dim
     rows = np.empty((*lead, d + extra.shape[-1]))
-    rows[..., :d], rows[..., d:] = x / sqrt(2), extra / sqrt(2)
-    lost = ~np.isfinite(context).all(axis=-1)
-    if lost.any():
-        rows[lost] = 0.0
+    rows[..., :d], rows[..., d:] = x, extra
+    rows /= sqrt(2)
+    finite = np.isfinite(context)
+    if not finite.all():
+        rows[~finite.all(axis=-1)] = 0.0
     return rows
 
 
@@ -242,5 +245,5 @@ class Priced(Around[Any]):
 
     def largest_margins(self, context: Floats) -> Floats:
         """Return the margin in dollars, at each price, of all units a customer may buy, (R, K)."""
-        margins: Floats = self.spec.most_units * self.spec.margins_at(context)
-        return margins
+        margins: Floats = self.spec.margins_at(context)
+        return margins if self.spec.most_units == 1 else self.spec.most_units * margins

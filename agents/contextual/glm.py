@@ -63,21 +63,22 @@ class OnlineGLM(OnlineRidge):
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
         # a row of ridge regression, scaled by the root of its weight, with a working response
-        spec = self._spec
-        context = clip_norm(context, spec.context_norm)
-        reward = clip_range(reward, spec.reward_low, spec.reward_high)
+        spec, d = self._spec, self._spec.dim
         if self._plain:
+            context = clip_norm(context, spec.context_norm)
+            reward = clip_range(reward, spec.reward_low, spec.reward_high)
             return super().learn(context, action, reward)
-        y = np.clip((reward - self._low) / self._span[action], 0.0, 1.0)
-        where = np.s_[:, 0] if self._shared else np.s_[rows(len(context)), action]
-        x = pick(context, action) if self._shared else context
-        mean = np.vecdot(self.theta[where], x)
-        variance = np.maximum(np.vecdot(np.matvec(self.inverse[where], x), x), 0.0)
+        x = clip_norm(pick(context, action) if self._shared else context, spec.context_norm)
+        reward = clip_range(reward, spec.reward_low, spec.reward_high)
+        y = clip_range((reward - self._low) / self._span[action], 0.0, 1.0)
+        where = self._places(action)
+        mean = np.vecdot(self.theta.reshape(-1, d)[where], x)
+        Hx = np.matvec(self.inverse.reshape(-1, d, d)[where], x)
+        variance = np.maximum(np.vecdot(Hx, x), 0.0)
         residual = _implicit_residual(self.link, y, mean, variance)
         predictor = mean + residual * variance
         root = np.sqrt(np.maximum(self.link.slope(predictor), _MIN_DIVISOR))
-        scaled = context * root.reshape(-1, *[1] * (context.ndim - 1))
-        super().learn(scaled, action, root * predictor + residual / root)
+        self._add(x * root[:, None], where, root * predictor + residual / root)
 
 
 def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) -> Floats:
@@ -89,12 +90,12 @@ def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) ->
     """
     far = y - link.mean(mean)
     turning = -mean / np.maximum(variance, _MIN_DIVISOR)
-    s = np.clip(turning, np.minimum(far, 0.0), np.maximum(far, 0.0))
+    s = np.minimum(np.maximum(turning, np.minimum(far, 0.0)), np.maximum(far, 0.0))
     for _ in range(_NEWTON_STEPS):
         predictor = mean + s * variance
         excess = s + link.mean(predictor) - y
         before, s = s, s - excess / (1 + variance * link.slope(predictor))
-        if (s == before).all():  # further steps change nothing
+        if s.tobytes() == before.tobytes():  # further steps change nothing
             break
     return s
 

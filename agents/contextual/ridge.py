@@ -154,19 +154,23 @@ class OnlineRidge(Ridge):
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
         """Add a round's row to theta and V^-1 by the formula of Sherman and Morrison."""
-        R, _, d = self.theta.shape
         x = pick(context, action) if self._shared else context
-        where = rows(R) if self._shared else self._offset + action
+        seen, Vx = self._seen
+        self._add(x, self._places(action), reward, pick(Vx, action) if seen is context else None)
+
+    def _places(self, action: Ints) -> Ints:
+        """Return the index of each replica's parameter among all replicas' parameters, (R,)."""
+        return rows(len(action)) if self._shared else self._offset + action
+
+    def _add(self, x: Floats, where: Ints, reward: Floats, Vx: Floats | None = None) -> None:
+        """Add a row x (R, d) to the parameters at `where`; `Vx` is V^-1 x if it is known."""
+        d = x.shape[-1]
         inverse, theta = self.inverse.reshape(-1, d, d), self.theta.reshape(-1, d)
+        self._seen = None, np.empty(0)  # V is about to change
         if d < _BLAS_DIM:
             block = inverse.take(where, axis=0, out=self._block, mode="clip")
-        seen, Vx = self._seen
-        self._seen = None, np.empty(0)  # V is about to change
-        if seen is context:
-            Vx = pick(Vx, action)
-        elif d < _BLAS_DIM:
-            Vx = np.matvec(block, x)
-        else:
+            Vx = np.matvec(block, x) if Vx is None else Vx
+        elif Vx is None:
             Vx = np.array([inverse[i].dot(row) for i, row in zip(where.tolist(), x, strict=True)])
         gain = Vx / (1 + np.vecdot(Vx, x))[:, None]
         chosen = theta[where]

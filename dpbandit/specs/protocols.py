@@ -548,7 +548,7 @@ class PriceListSpec(ContextualSpec):
 
     def margins_at(self, context: Floats) -> Floats:
         """Return each arm's dollars per unit, (..., K), the same for all contexts (..., d)."""
-        return np.tile(self.margins, (*context.shape[:-1], 1))
+        return np.full((*context.shape[:-1], self.n_actions), self.margins)
 
 
 @dataclass(frozen=True, kw_only=True)
