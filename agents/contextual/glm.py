@@ -22,12 +22,14 @@ import numpy as np
 
 from dpbandit.agent import Arms, Least0, Positive, started
 from dpbandit.agents.contextual.ridge import OnlineRidge
-from dpbandit.base import Floats, Ints, clip_norm, clip_range, pick, rows
+from dpbandit.base import Floats, Ints, clip_norm, clip_range, pick
 from dpbandit.privacy import no_privacy
 from dpbandit.specs import ContextualSpec, Link, LinkName, PriceListSpec, link_of
 
 _NEWTON_STEPS = 8
-"""Number of Newton steps for a new row's equation, to within 1e-6 if x' H^-1 x <= 10"""
+"""Largest number of Newton steps for a new row's equation, enough for 1e-6 if x' H^-1 x <= 10"""
+_GRID_SHIFT = 1.5 * 2.0**19
+"""Number that rounds a predictor to a multiple of 2^-33, about 1e-10, if added and subtracted"""
 _MIN_DIVISOR = 1e-12
 """Floor on a divisor, the link's slope or a variance; below it a row has no information"""
 
@@ -75,29 +77,32 @@ class OnlineGLM(OnlineRidge):
         mean = np.vecdot(self.theta.reshape(-1, d)[where], x)
         Hx = np.matvec(self.inverse.reshape(-1, d, d)[where], x)
         variance = np.maximum(np.vecdot(Hx, x), 0.0)
-        residual = _implicit_residual(self.link, y, mean, variance)
-        predictor = mean + residual * variance
-        root = np.sqrt(np.maximum(self.link.slope(predictor), _MIN_DIVISOR))
+        residual, predictor, slope = _implicit_step(self.link, y, mean, variance)
+        root = np.sqrt(np.maximum(slope, _MIN_DIVISOR))
         self._add(x * root[:, None], where, root * predictor + residual / root)
 
 
-def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) -> Floats:
-    """Return the solution s of s = y - zeta(mean + s variance), zeta the inverse link, (R,).
+def _implicit_step(
+    link: Link, y: Floats, mean: Floats, variance: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return s, u and zeta'(u), where s = y - zeta(u) and u = mean + s variance, (R,) each.
 
-    Left minus right side increases in s, convex where the predictor mean + s variance is below 0
-    and concave above, so Newton's method from the s between 0 and y - zeta(mean) whose predictor is
-    nearest to 0 never overshoots.
+    zeta is the inverse link. In u the equation's left minus right side increases, convex below 0
+    and concave above, so Newton's method from the u between mean and mean + (y - zeta(mean))
+    variance that is nearest to 0 never overshoots. Steps end on a grid, where a replica that has
+    converged stays, so that its numbers do not depend on those that still move.
     """
     far = y - link.mean(mean)
     turning = -mean / np.maximum(variance, _MIN_DIVISOR)
     s = np.minimum(np.maximum(turning, np.minimum(far, 0.0)), np.maximum(far, 0.0))
+    u, target = mean + s * variance, mean + y * variance
     for _ in range(_NEWTON_STEPS):
-        predictor = mean + s * variance
-        excess = s + link.mean(predictor) - y
-        before, s = s, s - excess / (1 + variance * link.slope(predictor))
-        if s.tobytes() == before.tobytes():  # further steps change nothing
+        predicted, slope = link.mean(u), link.slope(u)
+        step = (u + variance * predicted - target) / (1 + variance * slope)
+        before, u = u, (u - step + _GRID_SHIFT) - _GRID_SHIFT
+        if u.tobytes() == before.tobytes():  # further steps change nothing
             break
-    return s
+    return y - predicted, u, slope
 
 
 class GLMUCB(Arms):

@@ -9,7 +9,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from dpbandit.agents import DPUCB, LinUCB
-from dpbandit.agents.contextual.glm import OnlineGLM, _implicit_residual
+from dpbandit.agents.contextual.glm import OnlineGLM, _implicit_step
 from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.base import Streams
 from dpbandit.privacy.calibrated import Spectrum
@@ -114,10 +114,14 @@ def logistic_rows(n, theta, seed=0):
 @each("link", ["logistic", "probit"])
 @each("y", [0.0, 0.3, 1.0])
 def test_scalar_equation_is_solved(link, y):
-    """Oracle: Brent's method, from gentle to absurd variances and from deep in both flat ends."""
+    """Oracle: Brent's method, from gentle to absurd variances and from deep in both flat ends; rows
+    that are solved together have the same bits as alone."""
     means, variances = [-30.0, -3, 0, 2, 30], [0.0, 1e-3, 0.3, 2, 10, 60]
     mean, variance = (grid.ravel() for grid in np.meshgrid(means, variances))
-    s = _implicit_residual(LINKS[link], np.full(mean.shape, y), mean, variance)
+    rows = np.full(mean.shape, y), mean, variance
+    s, predictor, slope = _implicit_step(LINKS[link], *rows)
+    alone = [_implicit_step(LINKS[link], *row) for row in np.stack(rows, axis=1)[..., None]]
+    np.testing.assert_array_equal(np.hstack(alone), (s, predictor, slope))
     zeta = LINKS[link].mean
     exact = [
         brentq(lambda s, m=m, v=v: s + zeta(np.array(m + s * v)) - y, -1.1, 1.1, xtol=1e-14)
@@ -126,6 +130,9 @@ def test_scalar_equation_is_solved(link, y):
     gentle = variance <= 10
     np.testing.assert_allclose(s[gentle], np.array(exact)[gentle], rtol=0, atol=1e-6)
     np.testing.assert_allclose(s, exact, rtol=0, atol=1e-2)
+    at_mode = (mean + s * variance)[gentle]
+    np.testing.assert_allclose(predictor[gentle], at_mode, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(slope[gentle], LINKS[link].slope(at_mode), rtol=0, atol=1e-5)
 
 
 def test_one_row_is_the_penalised_minimiser():
