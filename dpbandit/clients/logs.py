@@ -6,7 +6,7 @@ Dataset and Pipeline: towards realistic and reproducible off-policy evaluation",
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import prod
+from math import prod, sqrt
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -16,7 +16,6 @@ from dpbandit.base import (
     MOST_ACTIONS,
     Floats,
     InputError,
-    Ints,
     Streams,
     abbrev,
     at_least,
@@ -28,7 +27,19 @@ from dpbandit.base import (
     vector,
     whole,
 )
-from dpbandit.offline.columns import Bounds, answers, as_long, column, features, numbers, places
+from dpbandit.offline.columns import (
+    Bounds,
+    answers,
+    as_long,
+    at_most_units,
+    column,
+    cost_range,
+    counts,
+    features,
+    numbers,
+    places,
+    unit_of,
+)
 from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, Observed, one_kind
 from dpbandit.offline.tables import index_of_rows, read_table, warn_of
 from dpbandit.running.environments import ProblemMaker, problem_maker
@@ -37,9 +48,11 @@ from dpbandit.specs import (
     MOST_OUTSIDE,
     BanditSpec,
     ContextualSpec,
+    CostSpec,
     Hindsight,
     PriceListSpec,
     PriceSpec,
+    Tally,
     acted,
     begin,
     fits,
@@ -59,6 +72,8 @@ class Contexts(NamedTuple):
     bound: float
     clipped: int
     """number of rows outside the ranges of their columns"""
+    names: tuple[str, ...] = ()
+    """names of the features after the constant, if columns are scaled"""
 
 
 def contexts_in(
@@ -77,7 +92,7 @@ def contexts_in(
                 f"Expected no context_bound={abbrev(bound)} beside ranges, which have a bound."
             )
         found = features(table, context, called="context", rows=n, most_outside=most_outside)
-        return Contexts(found.context, 1.0, found.any_outside)
+        return Contexts(found.context, 1.0, found.any_outside, found.names)
     columns = stacked(table, context)
     if bound is None:
         raise InputError(
@@ -104,17 +119,20 @@ def read_log(
     action: str,
     reward: str | None = None,
     sold: str | None = None,
+    units: str | None = None,
+    at_most: int | None = None,
     propensity: str | float | None = None,
     context: Sequence[str] | Bounds = (),
     arms: Sequence[Any] | None = None,
     prices: Sequence[float] | None = None,
-    unit_cost: float | None = None,
+    unit_cost: float | str | None = None,
     reward_range: tuple[float, float] | None = None,
     context_bound: float | None = None,
     lowest: float | None = None,
     probabilities: Sequence[str] | None = None,
     adaptive: bool = False,
     most_outside: float = MOST_OUTSIDE,
+    unit: str = "reward",
     reading: Mapping[str, Any] = DEFAULT_READING,
 ) -> Logged:
     """Read named columns of a table as `Logged`; print it to see how many rows exceed the bounds.
@@ -125,6 +143,8 @@ def read_log(
         action, reward: names of columns.
         sold: in place of `reward` where arms are prices: name of a column of 0 and 1. The reward is
             then the margin, price - unit cost, of a sale.
+        units, at_most: in place of `sold`: name of a column of units sold, 0 or more, and the
+            public number to which they are clipped. The reward is the margin times units.
         propensity: name of a column, or one number: the probability with which the action was
             drawn. None: all arms were equally likely.
         context: the features. Names of columns and their public bounds, `{"age": (18, 90), "shop":
@@ -136,13 +156,15 @@ def read_log(
             taken as public and complete; list the arms if one may never have been drawn.
         prices, unit_cost: in place of `arms`: the arms are these prices, each above the unit cost,
             so that agents may learn demand (`model="demand"`, `Priced`). Rewards lie between 0 and
-            the largest margin, unless there is a `reward_range`.
+            the largest margin, times `at_most`, unless there is a `reward_range`. The unit cost may
+            be the name of a column with a public range in `context`, as who sets a price knows it.
         reward_range: (low, high), public bounds on rewards.
         context_bound: public bound on the Euclidean norm of unscaled columns in `context`.
         lowest, adaptive: see `Logged`.
         probabilities: names of columns, one for each arm in order, with the probability that the
             arm was drawn.
         most_outside: share of contexts, and of rewards, that may lie outside their bounds.
+        unit: unit of rewards, such as "EUR", for sentences and axes.
         reading: how the table is written, such as {"sep": ";", "decimal": ",", "yes": ["ja"],
             "drop_missing": True}, see `dpbandit.offline.tables`; "yes" is for `sold`, or a `reward`
             of words.
@@ -166,8 +188,9 @@ def read_log(
     ([1.5, 0.0], (2.0, 3.0))
     """
     read = _read_arms(
-        table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
-        most_outside, reading, [propensity, probabilities],
+        table, action, context, arms,
+        _Earned(reward, sold, units, at_most, prices, unit_cost, unit, reward_range),
+        context_bound, most_outside, reading, [propensity, probabilities],
     )  # fmt: skip
     if isinstance(propensity, str):
         chance: Floats | float = numbers(read.table, propensity)
@@ -180,7 +203,7 @@ def read_log(
         probabilities=None if probabilities is None else stacked(read.table, probabilities),
         adaptive=adaptive,
     )
-    return _with_clipped(logged, read.clipped)
+    return _with_clipped(logged, read)
 
 
 def read_observed(
@@ -189,20 +212,24 @@ def read_observed(
     action: str,
     reward: str | None = None,
     sold: str | None = None,
+    units: str | None = None,
+    at_most: int | None = None,
     context: Sequence[str] | Bounds = (),
     arms: Sequence[Any] | None = None,
     prices: Sequence[float] | None = None,
-    unit_cost: float | None = None,
+    unit_cost: float | str | None = None,
     reward_range: tuple[float, float] | None = None,
     context_bound: float | None = None,
     most_outside: float = MOST_OUTSIDE,
+    unit: str = "reward",
     reading: Mapping[str, Any] = DEFAULT_READING,
 ) -> Observed:
     """Read named columns of a table without propensities as `Observed`.
 
     Args:
-        table, action, reward, sold, context, arms, prices: as for `read_log`.
-        unit_cost, reward_range, context_bound, most_outside, reading: as for `read_log`.
+        table, action, reward, sold, units, at_most, context, arms: as for `read_log`.
+        prices, unit_cost, reward_range, context_bound, most_outside: as for `read_log`.
+        unit, reading: as for `read_log`.
 
     >>> table = {"age": [34, 71], "shown": ["b", "a"], "click": [0, 1]}
     >>> columns = {"context": {"age": (18, 90)}, "action": "shown", "reward": "click"}
@@ -210,10 +237,11 @@ def read_observed(
     2 rounds with 2 arms, 0 of 2 contexts (0 %) and 0 rewards (0 %) outside their bounds
     """
     read = _read_arms(
-        table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
-        most_outside, reading, [],
+        table, action, context, arms,
+        _Earned(reward, sold, units, at_most, prices, unit_cost, unit, reward_range),
+        context_bound, most_outside, reading, [],
     )  # fmt: skip
-    return _with_clipped(Observed(**read.arms), read.clipped)
+    return _with_clipped(Observed(**read.arms), read)
 
 
 def _read(table: Any, reading: Any, columns: Any, answers: Sequence[Any]) -> Any:
@@ -223,32 +251,45 @@ def _read(table: Any, reading: Any, columns: Any, answers: Sequence[Any]) -> Any
     return found
 
 
+class _Earned(NamedTuple):
+    """Arguments of `read_log` that say what a row earned."""
+
+    reward: str | None
+    sold: str | None
+    units: str | None
+    at_most: int | None
+    prices: Sequence[float] | None
+    unit_cost: float | str | None
+    unit: str
+    reward_range: tuple[float, float] | None
+
+
 class _ObservedArms(NamedTuple):
     """Contents of a table with arms, except propensities."""
 
     table: Any
     arms: dict[str, Any]
     """arguments of `Observed` by name"""
-    clipped: int
+    contexts: int
+    """number of contexts that were clipped to ranges of their columns"""
+    rewards: int
+    """number of rows whose units were clipped"""
 
 
 def _read_arms(
     table: Any,
     action: str,
-    reward: str | None,
-    sold: str | None,
     context: Sequence[str] | Bounds,
     arms: Sequence[Any] | None,
-    prices: Sequence[float] | None,
-    unit_cost: float | None,
-    reward_range: tuple[float, float] | None,
+    earned: _Earned,
     context_bound: float | None,
     most_outside: float,
     reading: Mapping[str, Any],
     others: Sequence[Any],
 ) -> _ObservedArms:
-    table = _read(table, reading, [action, context, *others], [reward if sold is None else sold])
-    priced = _priced(arms, prices, unit_cost)
+    answer = earned.reward if earned.sold is None else earned.sold
+    table = _read(table, reading, [action, context, earned.units, *others], [answer])
+    priced, prices = _priced(arms, earned, context), earned.prices
     played = one_kind(f"column {action!r}", column(table, action))
     offered = list(prices) if prices is not None else sorted(set(played)) if arms is None else arms
     if isinstance(offered, str) or not isinstance(offered, Iterable):
@@ -263,62 +304,101 @@ def _read_arms(
     if (arm < 0).any():
         unknown = played[int((arm < 0).argmax())]
         raise InputError(f"Expected only actions among {called}={offered}, got {unknown!r}.")
-    rewards = _rewards(table, reward, sold, priced, arm)
+    sales, beyond = _sales(table, earned, bool(priced), len(arm), most_outside)
+    reward_range = earned.reward_range
     if priced and reward_range is None:
-        reward_range = (0.0, max(price - priced["unit_cost"] for price in priced["prices"]))
+        most = max(price - priced["costs"][0] for price in priced["prices"])
+        reward_range = (0.0, priced["most_units"] * most)
     low, high = two_numbers("reward_range", reward_range)
     seen = contexts_in(table, context, context_bound, len(played), most_outside)
-    spec = (PriceListSpec if priced else ContextualSpec)(
-        n_actions=len(offered),
-        dim=seen.rows.shape[1],
-        horizon=max(1, len(played)),
-        reward_low=low,
-        reward_high=high,
-        context_bound=seen.bound,
-        most_outside=most_outside,
-        link="other",
-        **priced,
-    )
-    arms_of = {"spec": spec, "context": seen.rows, "action": arm, "reward": rewards}
+    facts: dict[str, Any] = {
+        "dim": seen.rows.shape[1],
+        "horizon": max(1, len(played)),
+        "reward_low": low,
+        "reward_high": high,
+        "context_bound": seen.bound,
+        "most_outside": most_outside,
+        "reward_unit": unit_of(earned.unit),
+        "link": "other",
+    }
+    spec = _spec_of(len(offered), priced, earned.unit_cost, seen.names, facts)
+    if earned.reward is None:
+        sales = spec.margins_at(seen.rows)[np.arange(len(arm)), arm] * sales
+    arms_of = {"spec": spec, "context": seen.rows, "action": arm, "reward": sales}
     arms_of |= {"arms": tuple(offered), "index": index_of_rows(table)}
-    return _ObservedArms(table, arms_of, seen.clipped)
+    return _ObservedArms(table, arms_of, seen.clipped, beyond)
+
+
+def _spec_of(
+    K: int, priced: Mapping[str, Any], cost: Any, features: Sequence[str], facts: dict[str, Any]
+) -> Any:
+    """Return the spec of K arms, or of prices as `_priced` returns them."""
+    if not priced:
+        return ContextualSpec(n_actions=K, **facts)
+    facts["most_units"] = priced["most_units"]
+    if isinstance(cost, str):
+        place, length = 1 + features.index(cost), sqrt(facts["dim"])
+        return CostSpec.of(priced["prices"], priced["costs"], feature=place, length=length, **facts)
+    low, _ = priced["costs"]
+    return PriceListSpec(n_actions=K, prices=priced["prices"], unit_cost=low, **facts)
 
 
 _AnyLog = TypeVar("_AnyLog", bound=Observed)
 
 
-def _with_clipped(log: _AnyLog, clipped: int) -> _AnyLog:
-    """Return the log, with contexts that were clipped to ranges counted as outside the bounds."""
-    # after scaling, the log itself finds all contexts within their bound
-    if clipped:
-        log.outside = replace(log.outside, contexts=clipped)
+def _with_clipped(log: _AnyLog, read: _ObservedArms) -> _AnyLog:
+    """Return the log, with contexts and units that were clipped counted as outside the bounds."""
+    # after clipping, the log itself finds all of them within their bounds
+    if read.contexts:
+        log.outside = replace(log.outside, contexts=read.contexts)
+    if read.rewards:
+        log.outside = replace(log.outside, rewards=read.rewards)
     return log
 
 
-def _priced(arms: Any, prices: Any, unit_cost: float | None) -> dict[str, Any]:
-    """Return the prices and the unit cost for a `PriceListSpec`; {} if arms are not prices."""
+def _priced(arms: Any, earned: _Earned, context: Any) -> dict[str, Any]:
+    """Return the prices, the range of unit costs and the largest units; {} without prices."""
+    most, prices = at_most_units(earned.units, earned.at_most), earned.prices
+    unit_cost = earned.unit_cost
     if prices is None and unit_cost is None:
         return {}
     if prices is None or unit_cost is None or arms is not None:
         raise InputError(
             "Expected prices=, the public list of prices, and unit_cost= together, without arms=."
         )
-    at_least("unit_cost", unit_cost, 0)
-    listed = vector("prices", prices, None).tolist()
-    return {"prices": tuple(listed), "unit_cost": float(unit_cost)}
+    listed = tuple(vector("prices", prices, None).tolist())
+    if isinstance(unit_cost, str):
+        costs = cost_range(unit_cost, context, "context")
+        if listed and not min(listed) > costs[1]:
+            raise InputError(
+                f"Expected every price above the largest unit_cost={costs[1]:g} in "
+                f"{unit_cost!r}, got {min(listed):g}."
+            )
+    else:
+        at_least("unit_cost", unit_cost, 0)
+        costs = (float(unit_cost),) * 2
+    return {"prices": listed, "costs": costs, "most_units": most}
 
 
-def _rewards(
-    table: Any, reward: str | None, sold: str | None, priced: Mapping[str, Any], arm: Ints
-) -> Floats:
-    if (reward is None) == (sold is None):
-        raise InputError("Expected reward=, the name of a column, or else sold=.")
-    if reward is not None:
-        return numbers(table, reward, reward=True)
+def _sales(
+    table: Any, earned: _Earned, priced: bool, n: int, most_outside: float
+) -> tuple[Floats, int]:
+    """Return rewards (n,), or the units sold in each row, and in how many these were clipped."""
+    if [earned.reward, earned.sold, earned.units].count(None) != 2:
+        raise InputError("Expected reward=, the name of a column, or else sold= or units=.")
+    if earned.reward is not None:
+        return numbers(table, earned.reward, reward=True), 0
+    name = str(earned.units if earned.sold is None else earned.sold)
     if not priced:
-        raise InputError(f"Expected prices= and unit_cost= with sold={sold!r}.")
-    margins = np.array(priced["prices"]) - priced["unit_cost"]
-    return np.asarray(margins[arm] * as_long(answers(table, str(sold)), len(arm), str(sold)))
+        sales = "units" if earned.sold is None else "sold"
+        raise InputError(f"Expected prices= and unit_cost= with {sales}={name!r}.")
+    if earned.units is None:
+        return as_long(answers(table, name), n, name), 0
+    units, most = as_long(counts(table, name), n, name), cast(int, earned.at_most)
+    where, advice = f"above at_most={most}", "say a larger public limit"
+    beyond = Tally(f"entries of {name!r}", where, advice, users=n, most_outside=most_outside)
+    beyond.add((units > most)[:, None], units[:, None])
+    return np.minimum(units, most), int(beyond.counts[0])
 
 
 POSITIONS = (1, 2, 3)

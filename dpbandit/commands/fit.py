@@ -29,7 +29,7 @@ from dpbandit.commands.options import (
     words_of,
 )
 from dpbandit.envs import PricingFromLog, RecommendationFromLog
-from dpbandit.offline.tables import file_digest
+from dpbandit.offline.tables import file_digest, parsed
 from dpbandit.results.results import FORMATS
 from dpbandit.running.environments import ENDING, write_environment
 from dpbandit.running.recommend import recommend
@@ -38,7 +38,7 @@ from dpbandit.shelf import from_shelf
 
 _OF_PEOPLE = ("person", "people", "visits")  # options for logs of people who return
 # options for logs of prices, not of clicks or choices
-_OF_PRICES = ("price", "sold", "price_range", "unit_cost", "unit", "prices", "monotone")
+_OF_PRICES = ("price", "sold", "units", "price_range", "unit_cost", "unit", "prices", "monotone")
 _SWEEP = """\
 name = {name}
 horizons = [{horizon}]
@@ -56,6 +56,10 @@ def fit(
     table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
     price: Annotated[str, typer.Option(help="Column with the price that was asked.")] = "price",
     sold: Annotated[str, typer.Option(help="Column with 1 for a sale, else 0.")] = "sold",
+    units: Annotated[
+        str | None,
+        typer.Option(help="In place of --sold, with --at-most: column with the units sold."),
+    ] = None,
     feature: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,12 +94,18 @@ def fit(
     ] = None,
     at_most: Annotated[
         int | None,
-        typer.Option(help="With --product or --visit: how many can be offered at a time."),
+        typer.Option(
+            help="With --product or --visit: how many can be offered at a time; with --units: how "
+            "many a row can sell, a public number."
+        ),
     ] = None,
     price_range: Annotated[
         str | None, typer.Option(help="Public range that contains every price, LOW:HIGH.")
     ] = None,
-    unit_cost: Annotated[float | None, typer.Option(help="What one sale costs you.")] = None,
+    unit_cost: Annotated[
+        str | None,
+        typer.Option(help="What a unit costs you, or a column of costs that is a --feature, too."),
+    ] = None,
     unit: Annotated[str, typer.Option(help="Unit of prices, for labels.")] = "dollars",
     prices: Annotated[
         str | None,
@@ -165,14 +175,14 @@ def fit(
         shared["reading"] = reading
     of_prices = {
         "price_range": None if price_range is None else range_of("--price-range", price_range),
-        "unit_cost": unit_cost,
+        "unit_cost": None if unit_cost is None else parsed(unit_cost),
         "unit": unit,
         "prices": None if prices is None else words_of(prices),
     }
     kind: Any = PricingFromLog if items is None else RecommendationFromLog
     arguments: dict[str, Any]
     if visit is not None:
-        unused = ("product", "sold", "click", "interactions", "monotone", *_OF_PEOPLE)
+        unused = ("product", "sold", "units", "click", "interactions", "monotone", *_OF_PEOPLE)
         if items is None:
             raise InputError(f"Expected --items with --visit={visit}: the names of all products.")
         if wrong := [name for name in unused if specified(context, (name,))]:
@@ -181,7 +191,7 @@ def fit(
         layout = {"visit": visit, "products": listed(items), "product": item, "price": price}
         arguments = {**layout, "bought": bought, **of_prices, "at_most": at_most, **shared}
     elif product:
-        others = ("price", "sold", "items", "item", "click", "interactions", "monotone")
+        others = ("price", "sold", "units", "items", "item", "click", "interactions", "monotone")
         if specified(context, (*others, *_OF_PEOPLE)):
             raise InputError("Expected --product without options of sales, clicks or people.")
         kind = from_shelf("envs", "AssortmentFromLog", "--product")
@@ -202,6 +212,8 @@ def fit(
         arguments = {
             "price": price,
             "sold": sold,
+            **({} if units is None else {"units": units}),
+            **({} if at_most is None else {"at_most": at_most}),
             **of_prices,
             "monotone": monotone,
             "person": person,

@@ -34,6 +34,7 @@ from dpbandit.offline.columns import numbers
 from dpbandit.offline.evaluation import INTERVALS, evaluate as evaluated
 from dpbandit.offline.tables import parsed, read_table, warn_of
 from dpbandit.offline.unrecorded import assess
+from dpbandit.results.wording import Losing, losing
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}  # estimators that clip weights
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}  # with a model of rewards
@@ -65,6 +66,7 @@ def evaluate(
         typer.Option(help="All arms in order, ARM,...; default: those in the log, sorted."),
     ] = None,
     reward_range: Annotated[str, typer.Option(help="Public range of rewards, LOW:HIGH.")] = "0:1",
+    unit: Annotated[str, typer.Option(help="Unit of rewards, such as EUR.")] = "reward",
     most_outside: Annotated[
         float | None,
         typer.Option(
@@ -195,7 +197,7 @@ def evaluate(
     names = None if arms is None else listed(arms)
     shared: dict[str, Any] = {
         "action": action, "reward": reward, "context": features_of(feature or ()),
-        "arms": names, "reward_range": (low, high),
+        "arms": names, "reward_range": (low, high), "unit": unit,
         **({} if most_outside is None else {"most_outside": most_outside}),
     }  # fmt: skip
     log: Observed = (
@@ -245,7 +247,7 @@ def evaluate(
     for row in answer.to_dict("records"):
         grid.add_row(*(v if isinstance(v := row[c], str) else rounded(v, 4) for c in keys))
     screen().print(grid)
-    say(_gain(policy, answer, options.get("level", 0.95)))
+    say(_gain(policy, answer, options.get("level", 0.95), losing(unit)))
     for row in answer.to_dict("records"):
         for note in (row["refused"], row["note"]):
             if note:
@@ -253,16 +255,17 @@ def evaluate(
     saved.tell()
 
 
-def _gain(policy: str, answer: Any, level: float) -> str:
+def _gain(policy: str, answer: Any, level: float, money: Losing) -> str:
     """Return a sentence on the policy's gain over the log's own, by dr or else the first row."""
     rows = answer.set_index("estimator", drop=False)
     row = rows.loc["dr"] if "dr" in rows.index else rows.iloc[0]
     who = policy.removeprefix("always=") if policy.startswith("always=") else policy
     who = who if len(listed(policy)) == 1 else "the policy"
     in_percent = not np.isnan(row["percent"])
-    what, unit = ("percent", " %") if in_percent else ("gain", "")
+    what, unit = ("percent", " %") if in_percent else ("gain", f" {money.noun}".rstrip())
     gain, low, high = row[what], row[f"{what}_low"], row[f"{what}_high"]
-    sentence = f"The log's own policy earned {rounded(row['logged'], 4)} a row"
+    earned = f"{rounded(row['logged'], 4)} {money.noun}".rstrip()
+    sentence = f"The log's own policy earned {earned} a row"
     if np.isnan(gain):
         return f"{sentence}."
     sentence += f"; {who} earns {_signed(gain, unit)}"

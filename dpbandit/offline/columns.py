@@ -8,13 +8,19 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, abbrev, reals
+from dpbandit.base import Floats, InputError, Ints, abbrev, at_least, reals, whole
 from dpbandit.offline.logs import is_wide, one_kind
 from dpbandit.offline.tables import is_number, parsed
 from dpbandit.specs import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]
 """Public bounds of named columns; two numbers are a range (low, high), texts are all levels."""
+
+
+MOST_UNITS = 1_000
+"""Largest public limit of units that one row may sell"""
+_MAX_UNIT_LENGTH = 60
+"""Largest number of letters in the name of a unit of rewards"""
 
 
 class Features(NamedTuple):
@@ -158,6 +164,57 @@ def answers(table: Any, name: str) -> Floats:
             f"{_YES_HINT * (isinstance(odd, str) and not is_number(odd))}."
         )
     return values
+
+
+def counts(table: Any, name: str) -> Floats:
+    """Return a column of whole numbers of at least 0, such as units sold, as floats (n,)."""
+    values = numbers(table, name)
+    wrong = (values < 0) | (values != np.floor(values))
+    if wrong.any():
+        raise InputError(
+            f"Expected column {name!r} to hold whole numbers of at least 0, got "
+            f"{values[wrong][0]:g} in {int(wrong.sum())} rows."
+        )
+    return values
+
+
+def at_most_units(units: Any, at_most: Any) -> int:
+    """Check and return the public limit of units a row, 1 if no column has `units`."""
+    if units is None:
+        if at_most is not None:
+            raise InputError(f"Expected units=, a column, with at_most={abbrev(at_most)}.")
+        return 1
+    if at_most is None:
+        raise InputError(
+            f"Expected at_most= with units={abbrev(units)}, such as 5: a largest number of units "
+            "that was read off the log would be data that no certificate covers."
+        )
+    whole("at_most", at_most, 1, MOST_UNITS)
+    return int(at_most)
+
+
+def unit_of(unit: Any) -> str:
+    """Check and return the unit of prices, such as "dollars"."""
+    if not isinstance(unit, str) or not unit.strip() or len(unit) > _MAX_UNIT_LENGTH:
+        raise InputError(f"Expected unit={abbrev(unit)} to name a currency, such as 'euros'.")
+    return unit
+
+
+def cost_range(column: str, bounds: Any, called: str) -> tuple[float, float]:
+    """Return the public range (low, high) of the column of unit costs, from the bounds of features.
+
+    Raises:
+        InputError: `bounds`, the argument `called`, has no range of this column.
+    """
+    ends = bounds.get(column) if isinstance(bounds, Mapping) else None
+    if ends is None or len(ends) != 2 or not is_range(ends):
+        raise InputError(
+            f"Expected unit_cost={column!r}, a column, to have a public range, {called}="
+            f"{{{column!r}: (low, high)}}: who sets a price has to know the cost."
+        )
+    low, high = _ends(column, list(ends))
+    at_least(f"the low end of {column!r}", low, 0)
+    return low, high
 
 
 def is_range(bounds: Any) -> bool:

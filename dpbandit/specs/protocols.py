@@ -1,6 +1,6 @@
 """Public facts of a problem, and of contextual bandits with arms or prices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
@@ -494,7 +494,7 @@ def _distance_from_1(contexts: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceListSpec(ContextualSpec):
-    """Arms that are prices: the reward of a sale is the margin, price - unit cost, else it is 0.
+    """Arms that are prices: the reward is units sold, mostly 0 or 1, times price - unit cost.
 
     An agent may treat prices as unrelated arms, or use the margins and learn only the demand.
     """
@@ -507,6 +507,8 @@ class PriceListSpec(ContextualSpec):
     """price of each arm in dollars"""
     unit_cost: float = 0.0
     """cost of a unit in dollars, below every price"""
+    most_units: int = 1
+    """largest number of units that a customer buys"""
     followed: bool = False
     """True if customers' purchases depend on the prices of earlier customers"""
     measured_as = "prices"
@@ -522,6 +524,7 @@ class PriceListSpec(ContextualSpec):
             raise InputError(
                 f"Expected finite prices={self.prices} above unit_cost={self.unit_cost}."
             )
+        whole("most_units", self.most_units, 1, MOST_ROUNDS)
 
     @property
     def carries(self) -> bool:
@@ -529,8 +532,8 @@ class PriceListSpec(ContextualSpec):
 
     @property
     def margins(self) -> Floats:
-        """Margin in dollars of a sale at each price, (K,)."""
-        return np.array(self.prices) - self.unit_cost
+        """Margin in dollars, at each price, of all units that a customer may buy, (K,)."""
+        return self.most_units * (np.array(self.prices) - self.unit_cost)
 
     def with_features(self, dim: int) -> Self:
         # Margins do not depend on contexts: it stays a list of prices
@@ -541,14 +544,10 @@ class PriceListSpec(ContextualSpec):
         """Price of each arm in dollars, by which the arms differ."""
         return self.prices
 
-    @property
-    def most_units(self) -> int:
-        """Largest number of units that a customer buys."""
-        return 1
-
     def margins_at(self, context: Floats) -> Floats:
         """Return each arm's dollars per unit, (..., K), the same for all contexts (..., d)."""
-        return np.full((*context.shape[:-1], self.n_actions), self.margins)
+        margins = np.array(self.prices) - self.unit_cost
+        return np.full((*context.shape[:-1], self.n_actions), margins)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -596,6 +595,56 @@ class PremiumSpec(ContextualSpec):
         """
         base = np.vecdot(clip_norm(context, self.context_norm), np.array(self.base_margin))
         return np.maximum(base[..., None] + np.array(self.premiums), self.least_margin)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostSpec(PremiumSpec):
+    """Arms that are prices of units whose cost varies: it is a feature of the context.
+
+    The margin of a unit, price - cost, is thus a public function of the context, see `of`.
+    """
+
+    kind: ClassVar[str] = "a list of prices of units whose costs vary"
+    nouns: ClassVar[tuple[str, str]] = ("customers", "price")
+    measured_as = "prices"
+    operator_sees_round: ClassVar[bool] = True
+
+    @classmethod
+    def of(
+        cls,
+        prices: Sequence[float],
+        costs: Sequence[float],
+        *,
+        feature: int,
+        length: float,
+        **facts: Any,
+    ) -> "CostSpec":
+        """Return the spec of prices, if contexts are (1, features) / `length`.
+
+        Args:
+            prices: price of each arm, above both ends of `costs`.
+            costs: (low, high), the public range of a unit's cost, scaled to [-1, 1] as a feature.
+            feature: place of the cost in a context, 1 or more.
+            length: number by which contexts are divided.
+            facts: other facts, such as `dim` and `most_units`.
+        """
+        low, high = costs
+        base = np.zeros(facts["dim"])
+        base[0], base[feature] = -(low + high) / 2, -(high - low) / 2
+        most = facts.get("most_units", 1) * (max(prices) - low)
+        facts = {"reward_high": float(most), "link": "other", **facts}
+        return cls(
+            n_actions=len(prices),
+            premiums=tuple(map(float, prices)),
+            base_margin=tuple((length * base).tolist()),
+            least_margin=float(min(prices) - high),
+            **facts,
+        )
+
+    @property
+    def prices(self) -> tuple[float, ...]:
+        """Price of each arm in dollars."""
+        return self.premiums
 
 
 @dataclass(frozen=True, kw_only=True)

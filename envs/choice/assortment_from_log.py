@@ -29,7 +29,6 @@ from dpbandit.envs.contextual.logs import (
     price_range_of,
     read,
     unit_cost_of,
-    unit_of,
 )
 from dpbandit.envs.contextual.problems import row_of
 from dpbandit.offline.columns import (
@@ -40,6 +39,7 @@ from dpbandit.offline.columns import (
     doubles,
     first_odd,
     is_missing,
+    unit_of,
 )
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs.choice import PricedAssortmentSpec

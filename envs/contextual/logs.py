@@ -22,6 +22,7 @@ from dpbandit.offline.columns import (
     answers,
     as_long,
     column,
+    counts,
     features,
     is_range,
     places,
@@ -34,7 +35,7 @@ _LEAST_ANSWERS = 5
 """Smallest number of rows with the rarer answer, per coefficient of the logit"""
 _FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5  # fewer give a warning; an error
 _MAX_OUTSIDE_SHARE = 0.05  # share of rows clipped to a feature's bounds above which to warn
-_MAX_PRICE, _MAX_UNIT_LENGTH = 1e50, 60  # of price_range; of the unit's name
+_MAX_PRICE = 1e50  # largest absolute value of an end of price_range
 _CACHED_FITS = 8
 """Number of fits that stay in memory, the latest ones"""
 NO_RIDGE = 1e-6
@@ -201,9 +202,12 @@ def check_within(price: Floats, outside: Bools, low: float, high: float) -> None
         )
 
 
-def enough_answers(table: Any, name: str, parameters: int) -> Floats:
-    """Read a column of 0 and 1 (n,); raise `InputError` if `parameters` are too many to fit."""
-    yes = answers(table, name)
+def enough_answers(table: Any, name: str, parameters: int, *, units: bool = False) -> Floats:
+    """Read a column of 0 and 1 (n,); raise `InputError` if `parameters` are too many to fit.
+
+    With `units` the column holds units sold, and the answer is 1 where there are any.
+    """
+    yes = 1.0 * (counts(table, name) > 0) if units else answers(table, name)
     n, rarer = len(yes), int(min(yes.sum(), (1 - yes).sum()))
     if n < _LEAST_ROWS:
         raise InputError(f"Expected at least {_LEAST_ROWS} rows, got {n}.")
@@ -234,13 +238,6 @@ def price_range_of(ends: Any) -> tuple[float, float]:
     if not (high - low) > 1e-9 * max(abs(low), abs(high)):
         raise InputError(f"Expected price_range={abbrev(ends)} to be (low, high).")
     return low, high
-
-
-def unit_of(unit: Any) -> str:
-    """Check and return the unit of prices, such as "dollars"."""
-    if not isinstance(unit, str) or not unit.strip() or len(unit) > _MAX_UNIT_LENGTH:
-        raise InputError(f"Expected unit={abbrev(unit)} to name a currency, such as 'euros'.")
-    return unit
 
 
 def unit_cost_of(cost: Any) -> float:
@@ -324,8 +321,12 @@ def _information(x: Floats, s: Floats, penalty: Floats) -> Floats:
 
 
 def log_likelihoods(logits: Floats, yes: Floats) -> Floats:
-    """Return the log-likelihood (n,) of each row's answer in `yes`, given its logit."""
-    return np.asarray(-np.logaddexp(0, np.where(yes > 0, -logits, logits)))
+    """Return the log-likelihood (n,) of each row's answer in `yes`, given its logit.
+
+    Answers between 0 and 1, such as shares of units, have the quasi-likelihood of their mean.
+    """
+    missed = np.logaddexp(0, np.where(yes > 0, -logits, logits))
+    return np.asarray(-(missed + (np.sign(yes) - yes) * logits))
 
 
 def covariance(

@@ -85,7 +85,7 @@ def fit_people(
         dim=k,
         horizon=1,
         prices=tuple(prices.grid.tolist()),
-        unit_cost=prices.cost,
+        unit_cost=float(prices.cost),
         reward_high=float(prices.grid.max() - prices.cost),
         link="other",
         reward_unit=prices.unit,

@@ -6,6 +6,7 @@ The model is a logit of sales on features and price; logs that do not identify i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from math import sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -44,15 +45,16 @@ from dpbandit.envs.contextual.logs import (
     ridge_of,
     separation,
     unit_cost_of,
-    unit_of,
 )
 from dpbandit.envs.contextual.problems import TidalChoices, Users, UserTable
 from dpbandit.envs.nonstationarity import Arrivals
-from dpbandit.offline.columns import numbers
+from dpbandit.offline.columns import at_most_units, cost_range, counts, numbers, unit_of
 from dpbandit.shelf import from_shelf
-from dpbandit.specs import PriceListSpec
+from dpbandit.specs import CostSpec, PriceListSpec
 
 _MAX_RISING_SHARE = 0.1  # largest share of rows in which demand rises with the price
+_MAX_DISPERSION = 1.5
+"""Variance of units sold, divided by that of the model, above which a warning is given"""
 FLATTEST = -0.05
 """Upper bound of the logit's slope per half price range that `monotone="clip"` enforces"""
 
@@ -72,9 +74,12 @@ class Prices(NamedTuple):
     """Upper end of the public price range, whose lower end is `low`"""
     grid: Floats
     """Prices that an agent can choose, (K,)"""
-    cost: float
+    cost: Floats
+    """Cost of a unit, of all rows () or of each row, (n, 1)"""
     unit: str
     """Unit of prices, such as "dollars\""""
+    most_units: int
+    """Largest number of units in a row"""
 
     @property
     def half(self) -> float:
@@ -92,6 +97,7 @@ class PricingDiagnostics:
 
     rows: int
     sales: int
+    """number of units sold"""
     distinct_prices: int
     coefficients: Mapping[str, float]
     """coefficients of the logit by name; numbers are scaled to [-1, 1], levels are 0 or 1"""
@@ -113,11 +119,13 @@ class PricingDiagnostics:
     outside: Mapping[str, float]
     """share of rows outside the public bounds of each feature, which were clipped"""
     curve: tuple[tuple[float, float, float], ...]
-    """rows (price, share of customers who buy at this price, mean margin per customer)"""
+    """rows (price, units that customers buy at this price, mean margin per customer)"""
     oracle: float
     """mean margin per customer if each is offered the best price for her"""
     cautions: tuple[str, ...]
     """sentences of the warnings that were given"""
+    most_units: int = 1
+    """largest number of units that a customer buys"""
     tastes: Any = None
     """estimated differences between people, `Tastes`, if people come back; else None"""
 
@@ -126,6 +134,7 @@ class PricingDiagnostics:
         uniform = sum(margin for *_, margin in self.curve) / len(self.curve)
         errors = "" if self.z_clustered is None else f", by clusters {self.z_clustered:.2f}"
         outside = ", ".join(f"{name} {100 * s:.2g} %" for name, s in self.outside.items() if s)
+        bought = "share who buy" if self.most_units == 1 else "units bought"
         points = [f"    {p:8.2f} {share:14.3f} {margin:16.3f}" for p, share, margin in self.curve]
         return "\n".join(
             [
@@ -141,7 +150,7 @@ class PricingDiagnostics:
                 *(f"Caution: {caution}" for caution in self.cautions),
                 f"margin a customer, fitted: random price {uniform:.3f}, best fixed price "
                 f"{best[2]:.3f} (at {best[0]:.2f}), best for each {self.oracle:.3f}",
-                "       price  share who buy  margin a customer",
+                f"       price  {bought:>13}  margin a customer",
                 *points,
             ]
         )
@@ -153,7 +162,7 @@ class FrozenDemand(NamedTuple):
     context: Floats
     """Contexts of the customers of the log, (n, 1 + d)"""
     chances: Floats
-    """P(the customer of a row buys) at each price, (n, K)"""
+    """P(the customer of a row buys a unit) at each price, (n, K)"""
     diagnostics: PricingDiagnostics
 
 
@@ -161,6 +170,8 @@ def fit_demand(
     log: Log, yes: Floats, prices: Prices, penalty: Floats, *, sold: str, clip: bool
 ) -> FrozenDemand:
     """Fit a logit of sales `yes`; `clip` makes every customer's demand decrease in the price.
+
+    If customers may buy several units, `yes` is their number divided by the largest one.
 
     Raises:
         InputError: the log does not identify the effect of prices.
@@ -172,6 +183,7 @@ def fit_demand(
     x = np.column_stack([F, G * q[:, None]])
     known = ("1", *log.features.names)
     names = (*known, *(["price", *(f"price x {f}" for f in known[1:])][: G.shape[1]]))
+    # rows separated by whether anything is sold, a little more than what has no finite fit
     apart = separation(x, yes, names, name=sold, lone=log.levels, penalty=penalty)
     share, p_value = explained(prices.logged, log.features.rows)
     if share > FUNCTION:
@@ -189,13 +201,16 @@ def fit_demand(
     if clip:
         slopes = np.minimum(slopes, FLATTEST)
     chances = expit((F @ b[:k])[:, None] + slopes[:, None] * prices.scaled(prices.grid))
-    margins = (prices.grid - prices.cost) * chances  # (n, K)
+    m = prices.most_units
+    margins = m * (prices.grid - prices.cost) * chances  # (n, K)
     held = hold_out(x, yes, penalty, log.groups)
-    means = zip(prices.grid, chances.mean(axis=0), margins.mean(axis=0), strict=True)
+    means = zip(prices.grid, m * chances.mean(axis=0), margins.mean(axis=0), strict=True)
     warned = [*log.cautions(), *apart, *_cautions(prices, share, p_value, rising, held)]
+    if m > 1:
+        warned += _dispersion(m * yes, m, expit(x @ b))
     diagnostics = PricingDiagnostics(
         rows=n,
-        sales=int(yes.sum()),
+        sales=round(m * yes.sum()),
         distinct_prices=len(np.unique(prices.logged)),
         coefficients=dict(zip(names, b.tolist(), strict=True)),
         slope=float(slopes.mean()) / prices.half,
@@ -210,6 +225,7 @@ def fit_demand(
         curve=tuple((float(p), float(s), float(m)) for p, s, m in means),
         oracle=float(margins.max(axis=1).mean()),
         cautions=tuple(warned),
+        most_units=m,
     )
     return FrozenDemand(log.features.context, chances, diagnostics)
 
@@ -262,6 +278,15 @@ def _cautions(
     return warned
 
 
+def _dispersion(units: Floats, most: int, chance: Floats) -> list[str]:
+    """Return a warning if units (n,) vary much more than binomial ones with the fitted means."""
+    ratio = float(np.mean((units - most * chance) ** 2 / (most * chance * (1 - chance))))
+    return [
+        f"Units vary {ratio:.2g} times as much as the model's, which are binomial: large purchases "
+        "are rarer here than in the log, so agents learn faster than they would there."
+    ] * (ratio > _MAX_DISPERSION)
+
+
 _DEFAULT_PRICES = 9  # number of prices by default, in equal steps
 _EDGE_SHARE = 0.05
 """Share of the price range, at each end, that is left out by the default prices"""
@@ -299,7 +324,7 @@ class PricingFromLog(TidalChoices):
         `person`, shape (2 + d,): the person's number, or -1 if nobody comes, is first.
 
     Rewards:
-        In the `unit` of prices: (price - unit cost) if the customer buys, else 0.
+        In the `unit` of prices: (price - unit cost) x units sold, 0 or 1 without `units`.
 
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
@@ -309,9 +334,13 @@ class PricingFromLog(TidalChoices):
           "B", "C")}`, or `{}`. Required: a bound computed from the log would be data that no
           certificate covers.
         * `price_range`: (low, high), public; every price of the log lies inside. Required.
-        * `unit_cost`: cost of a sale to the seller, in the `unit` of prices. Required. `prices`:
-          the actions; None: nine in equal steps from 5 % to 95 % of the price range. `unit`: name
-          of the currency, for labels.
+        * `unit_cost`: cost of a unit to the seller, in the `unit` of prices, or a column of costs,
+          which then is one of the `features` with a public range below all prices: who sets a
+          price knows the cost. Required. `prices`: the actions; None: nine in equal steps from 5 %
+          to 95 % of the price range. `unit`: name of the currency, for labels.
+        * `units`, `at_most`: in place of `sold`, a column of units sold, 0 or more, and the public
+          number to which they are clipped. The logit is then that of a unit, of `at_most` a
+          customer, and customers buy binomial numbers of units.
         * `interactions`: True if the price slope depends on the features, else it is constant.
         * `ridge`: L2 penalty of all coefficients but the constant.
         * `clusters`: a column, such as the store and week, within which errors may be correlated.
@@ -336,8 +365,10 @@ class PricingFromLog(TidalChoices):
     sold: str = "sold"
     features: Mapping[str, Sequence[Any]] | None = None
     price_range: Sequence[float] | None = None
-    unit_cost: float | None = None
+    unit_cost: float | str | None = None
     prices: Sequence[float] | None = None
+    units: str | None = None
+    at_most: int | None = None
     unit: str = "dollars"
     interactions: bool = True
     ridge: float = NO_RIDGE
@@ -355,10 +386,11 @@ class PricingFromLog(TidalChoices):
 
     def __post_init__(self) -> None:
         unit_of(self.unit)
+        self._most_units = at_most_units(self.units, self.at_most)
         prices = self._public_prices()
         self._check_person()
-        _, _, grid, cost = prices
-        self._margins = grid - cost
+        _, _, grid, costs = prices
+        self._margins = grid - costs[0]
         self._customers: Any = None
         fit = self._fit(*prices)
         if self.person is not None:  # the code of people is an optional folder
@@ -367,25 +399,40 @@ class PricingFromLog(TidalChoices):
             self.spec: Any = self._customers.spec
             return
         self.diagnostics, self._known, self._chances = fit.diagnostics, fit.context, fit.chances
+        facts: dict[str, Any] = {
+            "dim": self._dim(),
+            "horizon": self.horizon,
+            "most_units": self._most_units,
+            "delay": self.delay,
+            "reward_unit": self.unit,
+        }
+        if isinstance(self.unit_cost, str):
+            length = sqrt(self._known.shape[1]) * (sqrt(2) if self.clock else 1)
+            self.spec = CostSpec.of(grid, costs, feature=self._cost_at, length=length, **facts)
+            self._margins = grid - self._costs
+            return
         self.spec = PriceListSpec(
             n_actions=len(grid),
-            dim=self._dim(),
-            horizon=self.horizon,
             prices=tuple(grid.tolist()),
-            unit_cost=cost,
-            reward_high=float(self._margins.max()),
+            unit_cost=costs[0],
+            reward_high=float(self._most_units * self._margins.max()),
             link="other",
-            delay=self.delay,
-            reward_unit=self.unit,
+            **facts,
         )
 
     def __repr__(self) -> str:
         return f"PricingFromLog: {self.diagnostics}"
 
-    def _public_prices(self) -> tuple[float, float, Floats, float]:
-        """Check and return the price range (low, high), the actions' prices and the unit cost."""
+    def _public_prices(self) -> tuple[float, float, Floats, tuple[float, float]]:
+        """Check and return the price range (low, high), the actions' prices and the costs' range.
+
+        Both ends of the costs' range are the unit cost if it is one number.
+        """
         low, high = price_range_of(self.price_range)
-        cost = unit_cost_of(self.unit_cost)
+        if isinstance(self.unit_cost, str):
+            costs = cost_range(self.unit_cost, self.features, "features")
+        else:
+            costs = (unit_cost_of(self.unit_cost),) * 2
         flag("interactions", self.interactions)
         if self.monotone is not None:
             one_of("monotone", self.monotone, ("clip",))
@@ -396,16 +443,17 @@ class PricingFromLog(TidalChoices):
             grid = vector("prices", self.prices, None)
         if not 2 <= len(grid) <= MOST_ACTIONS or len(set(grid.tolist())) < len(grid):
             raise InputError(f"Expected prices={abbrev(self.prices)} to be two or more, each once.")
-        if not grid.min() > cost:
+        if not grid.min() > costs[1]:
             raise InputError(
-                f"Expected every price above unit_cost={cost:g}, got {grid.min():.4g}: "
+                f"Expected every price above unit_cost={costs[1]:g}, got {grid.min():.4g}: "
                 "raise prices=."
             )
-        return low, high, grid, cost
+        return low, high, grid, costs
 
     def _check_person(self) -> None:
         """Raise `InputError` for arguments that exclude `person`, or require it."""
         kind, alone = type(self), ("clusters", "delay", "season", "drift", "shock", "clock")
+        alone += ("units",)
         of_people = ("people", "visits", "arrivals", "empty")
         for name in of_people if self.person is None else alone:
             if getattr(self, name) != getattr(kind, name):
@@ -415,6 +463,11 @@ class PricingFromLog(TidalChoices):
                     if self.person is None
                     else f"Expected no {name}= with person=, got {abbrev(getattr(self, name))}."
                 )
+        if self.person is not None and isinstance(self.unit_cost, str):
+            raise InputError(
+                f"Expected unit_cost={self.unit_cost!r} to be one number with person=: people who "
+                "come back meet one list of margins."
+            )
         if self.person is not None:
             one_of("arrivals", self.arrivals, ("exactly", "robin", "poisson"))
             known = self.features if isinstance(self.features, Mapping) else ()
@@ -440,13 +493,28 @@ class PricingFromLog(TidalChoices):
         context, chance, yes = self._customers.take(count)
         return Users(context, self._margins * chance, self._margins * yes)
 
-    def _fit(self, low: float, high: float, grid: Floats, cost: float) -> Any:
-        log = read(self, (self.sold, self.price), answer=self.sold, also=self.person)
-        prices = Prices(numbers(log.table, self.price), low, high, grid, cost, self.unit)
+    def _fit(self, low: float, high: float, grid: Floats, costs: tuple[float, float]) -> Any:
+        sold, m = self.units or self.sold, self._most_units
+        answer = None if self.units else self.sold
+        log = read(self, (sold, self.price), answer=answer, also=self.person)
         k = log.design.shape[1]
         penalty = ridge_of(self.ridge, 2 * k if self.interactions else k + 1)
-        yes = enough_answers(log.table, self.sold, len(penalty))
-        settings = {"sold": self.sold, "clip": self.monotone == "clip"}
+        yes = enough_answers(log.table, sold, len(penalty), units=self.units is not None)
+        if self.units is not None:
+            units = counts(log.table, self.units)
+            yes = np.minimum(units, m) / m
+            if (clipped := int((units > m).sum())) > 0:
+                share = f"{clipped} of {len(units)} rows ({100 * clipped / len(units):.2g} %)"
+                note = f"{share} sold more than at_most={m} units and count as {m}."
+                log = log._replace(notes=(*log.notes, note))
+        self._costs = np.array(costs[0])
+        if isinstance(self.unit_cost, str):
+            self._cost_at = 1 + log.features.names.index(self.unit_cost)
+            scaled = log.design[:, [self._cost_at]]
+            self._costs = (costs[0] + costs[1]) / 2 + (costs[1] - costs[0]) / 2 * scaled
+        offered = numbers(log.table, self.price)
+        prices = Prices(offered, low, high, grid, self._costs, self.unit, m)
+        settings = {"sold": sold, "clip": self.monotone == "clip"}
         fit: Any = fit_demand
         if self.person is not None:
             log = log._replace(groups=numbered(log.table, self.person, len(yes)))

@@ -292,22 +292,34 @@ class ResampledChoices(Resampled):
     """A resampled problem with answers yes or no: a sale at a price, a click on an item.
 
     Subclasses also set `_chances`, P(yes) of every row and arm, (rows, K), and `_margins`, the
-    reward for a yes to each arm, (K,).
+    reward for a yes to each arm, (K,) or (rows, K). If `_most_units` = m is above 1, a user says
+    yes a binomial number of times, of m with this probability.
     """
 
     _chances: Floats
     _margins: Floats
+    _most_units = 1
 
     @property
     def user_table(self) -> UserTable | None:  # type: ignore[override]
-        yes, M = self._chances, len(self._known)
-        reward = np.broadcast_to(np.stack([0 * self._margins, self._margins], -1), (*yes.shape, 2))
-        return UserTable(self._known, np.full(M, 1 / M), np.stack([1 - yes, yes], -1), reward)
+        yes, M, m = self._chances, len(self._known), self._most_units
+        answers = np.broadcast_to(self._margins[..., None] * rows(m + 1), (*yes.shape, m + 1))
+        chance = np.stack([1 - yes, yes], -1)
+        if m > 1:
+            most = scipy.special.bdtr(rows(m), m, yes[..., None])  # P(at most 0, ..., m - 1)
+            chance = np.diff(most, prepend=0.0, append=1.0)
+        return UserTable(self._known, np.full(M, 1 / M), chance, answers)
 
     def _answers(self, row: Ints, uniforms: Floats) -> Users:
         context, chance = self._contexts_of(row), self._chances_of(row)  # (n, R, d), (n, R, K)
-        yes = uniforms[..., None] < chance
-        return Users(context, self._margins * chance, self._margins * yes)
+        margins = self._margins if self._margins.ndim == 1 else self._margins[row]
+        m = self._most_units
+        if m == 1:
+            return Users(context, margins * chance, margins * (uniforms[..., None] < chance))
+        count = np.zeros(chance.shape)
+        for j in range(m):  # u < P(more than j)
+            count += uniforms[..., None] < scipy.special.bdtrc(j, m, chance)
+        return Users(context, m * margins * chance, margins * count)
 
     def _contexts_of(self, row: Ints) -> Floats:
         """Return contexts (n, R, d) of the next rounds, whose users are the rows `row` (n, R)."""

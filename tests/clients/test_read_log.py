@@ -73,6 +73,18 @@ def test_logs_by_hand():
             frame.assign(wage=[9, *[1] * 399]), sold="sold", **OFFERS | {"context": twice}
         )
     assert "2 of 400 contexts (0.5 %)" in str(logged)  # one of them by both
+    costs = {"price": [1.0, 3.0], "units": [1, 9], "cost": [0.2, 0.9]}
+    offer = {"prices": PRICES, "unit_cost": "cost", "context": {"cost": (0, 0.8)}, "unit": "EUR"}
+    with (
+        pytest.warns(UserWarning, match="above all column 'cost' outside"),
+        pytest.warns(UserWarning, match="1 of 2 entries of 'units' .50 %. lie above at_most=4"),
+    ):
+        logged = read_log(
+            costs, action="price", units="units", at_most=4, **offer, most_outside=0.5
+        )
+    assert logged.reward == pytest.approx([0.8, 4 * 2.2])  # units and costs are clipped
+    assert (logged.spec.reward_unit, logged.spec.reward_high) == ("EUR", 12.0)
+    assert "1 of 2 contexts (50 %) and 1 rewards (50 %)" in str(logged)
     table = {"a": [0, 1, 2.0], "r": [0, 1, 1]}
     logged = read_log(table, action="a", reward="r", reward_range=(0, 1))
     assert logged.propensity.tolist() == [1 / 3] * 3
@@ -104,6 +116,12 @@ REFUSED = {
         ({"prices": PRICES[:3]}, "only actions among prices=.* got 3.0"),
         ({"sold": None}, "Expected reward=, the name of a column, or else sold="),
         ({"sold": "age"}, "column 'age' to hold 0 and 1 only, got"),
+        ({"units": "age", "at_most": 5}, "Expected reward=, the name of a column, or else sold="),
+        ({"sold": None, "units": "age"}, "at_most= with units='age'"),
+        ({"sold": None, "units": "age", "at_most": 20}, "400 entries of 'age' above at_most=20"),
+        ({"unit_cost": "shop"}, "unit_cost='shop', a column, to have a public range, context="),
+        ({"unit_cost": "age"}, "above the largest unit_cost=90 in 'age', got 1"),
+        ({"unit": ""}, "unit='' to name a currency"),
         ({"context": ["shop"]}, "column 'shop' to hold numbers"),
     ],
     "clicks": [

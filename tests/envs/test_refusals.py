@@ -262,6 +262,18 @@ OWN = {
         ({"frame": Lying(FEW)}, "a column 'sold', the table has"),
         ({"features": {"age": (-1e308, 1e308)}}, "range of 'age' to be"),
         ({"price_range": (-1e308, 1e308)}, "end of price_range=-1e.308"),
+        ({"units": "sold"}, "at_most= with units='sold', such as 5: .* no certificate covers"),
+        ({"at_most": 3}, "units=, a column, with at_most=3"),
+        ({"units": "sold", "at_most": 0}, "at_most=0"),
+        ({"units": "age", "at_most": 3, "features": {}}, "'age' is always 1|'age' to be both"),
+        ({"frame": {**FEW, "n": [0.5] * 250}, "units": "n", "at_most": 3}, "whole numbers .* 0.5"),
+        ({"unit_cost": "cost"}, r"unit_cost='cost', a column, to have a public range, features="),
+        ({"unit_cost": "shop"}, r"features=.'shop': .low, high...*: who sets a price"),
+        ({"unit_cost": "age"}, "every price above unit_cost=90"),
+        (
+            {"unit_cost": "age", "features": {"age": (0, 1)}, "person": "shop"},
+            "unit_cost='age' to be one number with person=",
+        ),
     ],
     "RecommendationFromLog": [
         ({"frame": SEEN.assign(click=2)}, "'click' to hold 0 and 1 only, got 2"),

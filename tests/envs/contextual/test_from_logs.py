@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import scipy.optimize
 from scipy.special import expit, logit
-from scipy.stats import chi2, linregress
+from scipy.stats import binom, chi2, linregress
 from typer.testing import CliRunner
 
 from dpbandit import InputError, certify, cli, compare, recommend
@@ -65,6 +65,61 @@ def quietly(*args, kind=PricingFromLog, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return kind(*args, **settings)
+
+
+MANY = {"price_range": (1, 3), "prices": (1.5, 2, 2.5), "units": "units", "at_most": 3}
+COSTS = {"features": {"cost": (0.4, 1.0)}, "unit_cost": "cost", "unit": "EUR"}
+
+
+def many(n=4000):
+    """Units sold, binomial of 3; the logit of a unit is 3 - 2 price + 5 (cost - .7) / 3."""
+    rng = np.random.default_rng(0)
+    price, cost = rng.choice(MANY["prices"], n), rng.uniform(0.4, 1.0, n).round(2)
+    units = rng.binomial(3, expit(3 - 2 * price + 5 * (cost - 0.7) / 3))
+    return pd.DataFrame({"price": price, "cost": cost, "units": units})
+
+
+def units_drawn(problem, rounds=60, replicas=300):
+    """Units that each customer would buy at each price: rewards over public margins."""
+    problem.reset(Streams(range(replicas)))
+    problem.context()
+    x, _, reward, _ = (None if a is None else a[:rounds] for a in problem._table)
+    return reward / problem.spec.margins_at(x)
+
+
+def test_units_and_costs_of_rows():
+    """Oracle: the law that made the log is fitted and simulated, with each row's margin; one unit
+    at most is what `sold` is, bit for bit; what is clipped is said. False alarm 1e-4."""
+    log = many()
+    problem = PricingFromLog(log, **MANY, **COSTS, interactions=False)
+    found, spec, users = problem.diagnostics, problem.spec, problem.user_table
+    assert [*found.coefficients.values()] == pytest.approx([-1.0, 0.5, -2.0], abs=0.15)
+    margins = np.array(MANY["prices"]) - log.cost.to_numpy()[:, None]
+    assert spec.margins_at(users.context) == pytest.approx(margins)
+    assert users.reward == pytest.approx(margins[..., None] * np.arange(4))
+    assert (spec.reward_unit, spec.reward_high) == ("EUR", pytest.approx(3 * 2.1))
+    chance = expit(3 - 2 * np.array(MANY["prices"]) + 5 * (log.cost.to_numpy()[:, None] - 0.7) / 3)
+    assert np.abs(users.chance - binom.pmf(range(4), 3, chance[..., None])).max() < 0.06
+    assert [x for _, x, _ in found.curve] == pytest.approx(3 * problem._chances.mean(axis=0))
+    drawn = units_drawn(problem)
+    for k, share in enumerate(users.chance.mean(axis=(0, 1))):  # 54,000 values of 18,000 people
+        tolerance = 4.4 * np.sqrt(share / 18_000)
+        assert (np.abs(drawn - k) < 1e-9).mean() == pytest.approx(share, abs=tolerance)
+    check_problem(problem)
+    clock = PricingFromLog(log, **MANY, **COSTS, season=(0.5, 100), clock=True)
+    drawn = units_drawn(clock)
+    assert drawn == pytest.approx(drawn.round(), abs=1e-9)
+
+    frame = shop(n=1500)
+    alone = quietly(frame, **SHOP)
+    same = quietly(frame.assign(sold="?", n=frame.sold), units="n", at_most=1, **SHOP)
+    assert (same.diagnostics, same.spec) == (alone.diagnostics, alone.spec)
+    assert np.array_equal(same._chances, alone._chances)
+    plain = {**MANY, "features": {}, "unit_cost": 0.5}
+    with pytest.warns(UserWarning, match=r"2 of 4000 rows .0.05 %. sold more than at_most=3 units"):
+        PricingFromLog(log.assign(units=[9, 9, *log.units[2:]]), **plain)
+    with pytest.warns(UserWarning, match="Units vary .* times as much as the model's"):
+        PricingFromLog(log.assign(units=3 * (log.units > 1)), **plain)
 
 
 def test_orange_juice_as_somebody_else_fitted_it():
