@@ -49,6 +49,7 @@ from dpbandit.commands.options import (
     complete_agents,
     complete_env,
     print_results,
+    print_segments,
     say,
     say_overridden,
     screen,
@@ -300,6 +301,10 @@ def compare(
     counts: Annotated[
         bool, typer.Option(help="In more than 20,000 rounds, draw users as counts where possible.")
     ] = True,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Also count regret by a feature with levels, of a file that fit wrote."),
+    ] = None,
 ) -> None:
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
@@ -352,6 +357,7 @@ def compare(
         jobs=jobs,
         limit=limit_of(minutes),
         counts=counts,
+        by=by,
     )
     saved = Saved()
     if out is not None:
@@ -363,6 +369,8 @@ def compare(
     if not (agents or more):
         say(f"These agents fit {env}, to start with; --agents chooses others.")
     print_results(results)
+    if by is not None:
+        print_segments(results, by)
     saved.tell()
     if results.failed:
         raise typer.Exit(1)

@@ -1,6 +1,7 @@
 """Options that several commands share, and tables that they print."""
 
 from collections.abc import Callable, Iterable, Sequence
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,6 +84,20 @@ def _number(option: str, text: str) -> float:
 def screen() -> Console:
     """Return a console that prints text as it is, as names may look like markup."""
     return Console(markup=False, emoji=False)
+
+
+def print_segments(results: "Results", by: str) -> None:
+    """Print a table of regret and rounds by the levels of a column."""
+    title = f"regret ({results.reward_unit}) by {by}; exact counts of users: not private"
+    table = Table("agent", by, title=title, keys=2, letters=_NAME_LETTERS)
+    for column in ("rounds", "mean", "se", "per 1,000 rounds"):
+        table.add_column(column, justify="right")
+    for row in results.summary(by).to_dict("records"):
+        numbers = [row["rounds"], row["mean"], row["se"]]
+        numbers.append(1000 * row["mean"] / row["rounds"] if row["rounds"] else nan)
+        cells = ("-" if x != x else rounded(x, 4) for x in numbers)
+        table.add_row(row["agent"], row["segment"], *cells)
+    screen().print(table)
 
 
 def print_results(results: "Results") -> None:

@@ -42,6 +42,32 @@ class Features(NamedTuple):
         return np.column_stack([np.ones(n), self.rows]) / sqrt(1 + d)
 
 
+class Levels(NamedTuple):
+    """Levels of a column, by which contexts (1, features) / length tell a user's one."""
+
+    names: tuple[str, ...]
+    """all levels, as text"""
+    first: int
+    """place in a context of the feature that is not 0 for users of the second level"""
+
+    def of(self, context: Floats) -> Ints:
+        """Return the index (...) of the level of each context (..., d)."""
+        one_hot = context[..., self.first : self.first + len(self.names) - 1] > 0
+        return np.asarray(one_hot @ np.arange(1, len(self.names)), np.int64)
+
+
+def levels_in(bounds: Bounds) -> dict[str, Levels]:
+    """Return the levels of the columns that have levels, of contexts that `features` makes."""
+    found, place = {}, 1
+    for name, ends in bounds.items():
+        if is_range(ends):
+            place += 1
+        else:
+            found[name] = Levels(tuple(map(str, ends)), place)
+            place += len(ends) - 1
+    return found
+
+
 def column(table: Any, name: str) -> Any:
     """Return the column `name` of a table, as an array or a list.
 

@@ -353,17 +353,48 @@ class Results:
         """
         return frame_of(self.runs)
 
-    def summary(self) -> "pd.DataFrame":
+    def summary(self, by: str | None = None) -> "pd.DataFrame":
         """Return a table with a row for each run: final regret, switches, seconds and privacy.
 
         `mean`, `se` (standard error of the mean), quantiles `q05`, `q50`, `q95` of the regret and
         the mean number of `switches` are over replicas. `clipped` is the share of rounds whose
         context, datum or reward was beyond the bounds of the spec, to which agents clip (NaN if an
         older file has none). It is counted on raw data, and no certificate covers it.
+
+        With `by`, a column by which runs were counted (`compare(..., by="shop")`), there is a row
+        for each run and level of the column: `segment`, the mean number of `rounds`, and `mean` and
+        `se` of the regret of these rounds. No certificate covers them, either.
+
+        Raises:
+            InputError: a run was not counted by this column.
         """
         import pandas as pd
 
+        if by is not None:
+            return pd.DataFrame([row for run in self.runs for row in self._by(run, by)])
         return pd.DataFrame([self._summary(run) for run in self.runs])
+
+    def _by(self, run: AgentRun, by: str) -> Iterator[dict[str, Any]]:
+        """Yield a row of `summary` for each level of the column `by`."""
+        start = f"regret by {by}: "
+        levels = [name.removeprefix(start) for name in run.measures if name.startswith(start)]
+        if not levels:
+            raise InputError(
+                f"Expected by={abbrev(by)} to be the column by which {run.name} was counted: "
+                f"compare(..., by={abbrev(by)}) counts regret by a column."
+            )
+        for level in levels:
+            regret = run.measures[start + level]
+            yield {
+                "problem": self.label(run),
+                "horizon": run.setup.horizon,
+                "agent": run.name,
+                "segment": level,
+                "replicas": len(run.replicas),
+                "rounds": float(run.measures[f"rounds by {by}: {level}"].mean()),
+                "mean": float(regret.mean()),
+                "se": standard_error(regret),
+            }
 
     def records(self) -> list[dict[str, Any]]:
         """Return the summary as dictionaries with each agent's `config`; infinity becomes "inf"."""

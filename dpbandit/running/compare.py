@@ -60,6 +60,7 @@ from dpbandit.running.resolve import (
     resolve_problem,
     resolve_spec,
 )
+from dpbandit.running.segments import levels_of
 from dpbandit.specs import (
     AgentConfig,
     Hindsight,
@@ -168,6 +169,7 @@ def compare(
     on_mark: Callable[[Mark], None] | None = None,
     limit: TimeLimit | None = None,
     counts: bool = True,
+    by: str | None = None,
 ) -> Results:
     """Compare agents by cumulative regret on the same users, with a certificate for each.
 
@@ -197,6 +199,9 @@ def compare(
             like other agents that fail.
         counts: in runs of more than 20,000 rounds, draw users as counts where that is faster, as
             `play` does. Results have the same distribution, but agents do not face the same users.
+        by: a column with public levels, of an environment that is made from a log, such as "shop":
+            `summary(by="shop")` of the results then has regret and rounds by shop. No users are
+            drawn as counts.
 
     Raises:
         InputError: an unknown id or argument, a number out of range, an object that is no config,
@@ -216,8 +221,11 @@ def compare(
     if on_mark is not None and (jobs or 1) > 1:
         raise InputError(f"Expected jobs={jobs} to be 1: on_mark is called in this process.")
     resolved = resolve_problem(env, horizon=horizon, env_kwargs=env_kwargs)
-    resolved = resolved._replace(counts=counts)
-    spec = resolved.make(**resolved.arguments).spec
+    resolved = resolved._replace(counts=counts, by=by)
+    problem = resolved.make(**resolved.arguments)
+    spec = problem.spec
+    if by is not None:
+        levels_of(problem, by)
     requested, failed = resolve_agents(agents), dict[str, InputError]()
     for name in requested:
         check_length("the name of an agent", name)
@@ -363,7 +371,9 @@ def _logs_of(
         if isinstance(config, Hindsight):
             player = config.with_answer(best[first - block[0] : last - block[0]])
         how: dict[str, Any] = {"advance": bar.advance, "on_mark": mark_callback}
-        played.append(play(problem, player, seeds, marks=marks, counts=resolved.counts, **how))
+        played.append(
+            play(problem, player, seeds, marks=marks, counts=resolved.counts, by=resolved.by, **how)
+        )
     return played
 
 
@@ -520,7 +530,7 @@ def as_run(
     for log in logs:
         check_played(name, proof, log.ledger, len(log.clipped))
     log = joined(logs)
-    measures = {}
+    measures = dict(log.measures)
     if isinstance(config, Hindsight) and log.best_fixed.ndim == 1:
         measures["action"] = 1.0 * log.best_fixed
     return AgentRun(

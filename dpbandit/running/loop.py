@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from dpbandit.running.episode import (
 )
 from dpbandit.running.multinomial_play import MIN_ROUNDS_TOGETHER, multinomial_play
 from dpbandit.running.resolve import AnyAgent, AnyProblem, problem_at_hand, resolve_agent
+from dpbandit.running.segments import Segments, levels_of
 from dpbandit.specs import (
     AgentConfig,
     Bounds,
@@ -79,6 +80,8 @@ class Log:
     """share of rounds with data beyond the spec's bounds, (R,), see `dpbandit.specs.bounds`"""
     ledger: Ledger
     """ledger of privacy costs, against which all calls of mechanisms were checked"""
+    measures: Mapping[str, Floats] = field(default_factory=dict)
+    """rounds and regret by segment, name -> value of each replica, (R,)"""
 
 
 def joined(logs: Sequence[Log]) -> Log:
@@ -95,6 +98,9 @@ def joined(logs: Sequence[Log]) -> Log:
         best_fixed=along("best_fixed", 0),
         clipped=along("clipped", 0),
         ledger=logs[0].ledger,
+        measures={
+            name: np.concatenate([log.measures[name] for log in logs]) for name in logs[0].measures
+        },
     )
 
 
@@ -124,6 +130,7 @@ def play(
     on_mark: Callable[[Mark], None] | None = None,
     blocks: bool = True,
     counts: bool = True,
+    by: str | None = None,
 ) -> Log:
     """Play one agent, with one replica for each seed, up to the last mark.
 
@@ -145,6 +152,8 @@ def play(
         counts: draw users as counts in runs of more than 20,000 rounds where an agent's policy
             does not change for many rounds and users are rows of a table (`user_counts`), which is
             faster; results have the same distribution.
+        by: a column with public levels, of a problem that is made from a log, by which rounds and
+            regret are counted, see `Results.summary`; then no users are drawn as counts.
 
     Raises:
         InputError: an invalid environment, agent, seed or mark; values that do not fit the spec in
@@ -159,7 +168,7 @@ def play(
     if isinstance(config, Hindsight):
         raise InputError(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
     check_callback(on_mark)
-    together = (advance or (lambda rounds: None), on_mark, blocks, counts)
+    together = (advance or (lambda rounds: None), on_mark, blocks, counts, by)
     R = len(Streams(seeds))
     size = replicas_at_once(problem.spec, config)
     if size >= R or advance or on_mark or hasattr(config, "answer"):  # one answer per replica
@@ -178,6 +187,7 @@ def _play_batch(
     on_mark: Callable[[Mark], None] | None,
     blocks: bool,
     counts: bool,
+    by: str | None,
 ) -> Log:
     start = time.perf_counter()
     streams, spec = Streams(seeds), problem.spec
@@ -191,8 +201,10 @@ def _play_batch(
     with logged_calls() as call_log:
         player = made_agent(config, spec, streams.child("agent"))
         ledger_check = LedgerCheck(type(config).__name__, getattr(player, "ledger", None), call_log)
-        together = multinomial_play(problem, player, streams) if blocks else None
-        episode = Episode(problem, player, R, streams, blocks=blocks, counts=counts)
+        segments = None if by is None else Segments(levels_of(problem, by), R)
+        alone = segments is not None  # users have to come one by one to be told apart
+        together = multinomial_play(problem, player, streams) if blocks and not alone else None
+        episode = Episode(problem, player, R, streams, blocks=blocks, counts=counts and not alone)
         late = False  # True if nothing was released by half, in users drawn as counts
         for mark, until in enumerate(marks.tolist()):
             long = until - done >= MIN_ROUNDS_TOGETHER and done >= FIRST_ROUNDS
@@ -218,6 +230,8 @@ def _play_batch(
                 served = episode.serve(to_half)
                 step = served.step
                 before = count_switches(total_switches, before, served)
+                if segments is not None:
+                    segments.add(served)
                 if served.is_block:
                     bounds.see_several(served.context, step)
                     for total, row in (total_regret, step.regret), (total_reward, step.reward):
@@ -249,7 +263,10 @@ def _play_batch(
     if isinstance(problem, Clips):
         clipped = np.maximum(clipped, problem.clipped())
     ledger = ledger_check.ledger.on(spec)
-    return Log(regret, reward, switches, seconds, best, clipped, ledger)
+    measures = dict[str, Floats]()
+    for level, part in segments.parts().items() if segments else ():
+        measures |= part.measures(str(by), level)
+    return Log(regret, reward, switches, seconds, best, clipped, ledger, measures)
 
 
 def _warn_late(config: AgentConfig, spec: Spec) -> None:

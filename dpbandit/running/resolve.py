@@ -48,6 +48,8 @@ class ResolvedProblem(NamedTuple):
     """arguments that results record; for a function, also the fields of the problem that it made"""
     counts: bool = True
     """True if users may be drawn as counts, see `dpbandit.running.user_counts`"""
+    by: str | None = None
+    """column by which rounds and regret are counted, see `dpbandit.running.segments`"""
 
 
 def resolve_problem(

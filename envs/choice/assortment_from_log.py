@@ -32,6 +32,7 @@ from dpbandit.envs.contextual.logs import (
 )
 from dpbandit.envs.contextual.problems import row_of
 from dpbandit.offline.columns import (
+    Levels,
     answers,
     as_long,
     column,
@@ -39,6 +40,7 @@ from dpbandit.offline.columns import (
     doubles,
     first_odd,
     is_missing,
+    levels_in,
     unit_of,
 )
 from dpbandit.offline.logs import one_kind
@@ -387,6 +389,11 @@ class AssortmentFromLog(ChoiceProblem):
 
     def __repr__(self) -> str:
         return f"AssortmentFromLog: {self.diagnostics}"
+
+    @property
+    def segments(self) -> dict[str, Levels]:
+        """Features with levels, by which results can be counted."""
+        return levels_in(self.features or {})
 
     def _names(self) -> tuple[str, ...]:
         if self.visit is not None:

@@ -48,7 +48,15 @@ from dpbandit.envs.contextual.logs import (
 )
 from dpbandit.envs.contextual.problems import TidalChoices, Users, UserTable
 from dpbandit.envs.nonstationarity import Arrivals
-from dpbandit.offline.columns import at_most_units, cost_range, counts, numbers, unit_of
+from dpbandit.offline.columns import (
+    Levels,
+    at_most_units,
+    cost_range,
+    counts,
+    levels_in,
+    numbers,
+    unit_of,
+)
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import CostSpec, PriceListSpec
 
@@ -476,6 +484,11 @@ class PricingFromLog(TidalChoices):
                     f"Expected person={abbrev(self.person)} to be a column of its own, not the "
                     "price, the sale or a feature."
                 )
+
+    @property
+    def segments(self) -> dict[str, Levels]:
+        """Features with levels, by which results can be counted; none of people who come back."""
+        return {} if self.person is not None else levels_in(self.features or {})
 
     @property
     def user_table(self) -> UserTable | None:  # type: ignore[override]

@@ -29,7 +29,7 @@ from dpbandit.envs.contextual.logs import (
     separation,
 )
 from dpbandit.envs.contextual.problems import ResampledChoices
-from dpbandit.offline.columns import column, places
+from dpbandit.offline.columns import Levels, column, levels_in, places
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs import ContextualSpec
 
@@ -260,6 +260,11 @@ class RecommendationFromLog(ResampledChoices):
 
     def __repr__(self) -> str:
         return f"RecommendationFromLog: {self.diagnostics}"
+
+    @property
+    def segments(self) -> dict[str, Levels]:
+        """Features with levels, by which results can be counted."""
+        return levels_in(self.features or {})
 
     def _catalogue(self) -> tuple[Any, ...]:
         """Check and return the public list of items."""

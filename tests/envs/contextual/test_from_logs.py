@@ -16,7 +16,7 @@ from scipy.stats import binom, chi2, linregress
 from typer.testing import CliRunner
 
 from dpbandit import InputError, certify, cli, compare, recommend
-from dpbandit.agents import PersonalPricing
+from dpbandit.agents import PersonalPricing, Uniform
 from dpbandit.base import Streams
 from dpbandit.envs import (
     AssortmentFromLog,
@@ -41,7 +41,7 @@ from dpbandit.envs.contextual.tastes import (
 )
 from dpbandit.envs.data import fit_camera
 from dpbandit.envs.people.returning_pricing import frozen
-from dpbandit.specs import Visits
+from dpbandit.specs import Visits, begin
 from dpbandit.studies.configurations import Sweep, plan
 from dpbandit.testing import check_agent, check_problem
 from tests.each import each, in_turn, refused
@@ -120,6 +120,39 @@ def test_units_and_costs_of_rows():
         PricingFromLog(log.assign(units=[9, 9, *log.units[2:]]), **plain)
     with pytest.warns(UserWarning, match="Units vary .* times as much as the model's"):
         PricingFromLog(log.assign(units=3 * (log.units > 1)), **plain)
+
+
+def test_regret_by_segment():
+    """Oracle: rounds and regret by the shop of each context, played by hand; parts add up, in one
+    process and in blocks; what no context tells is refused."""
+    world = quietly(shop(n=1500), **SHOP)
+    assert world.segments["shop"].of(world._known).tolist() == [
+        list("ABC").index(name) for name in shop(n=1500).shop
+    ]
+    how = {"horizon": 300, "replicas": 3, "by": "shop", "progress": False}
+    found = compare(world, "fade:first_batch=30", **how)
+    table = found.summary(by="shop").set_index(["agent", "segment"])
+    for run in found:
+        assert table.loc[run.name, "rounds"].sum() == pytest.approx(300)
+        assert table.loc[run.name, "mean"].sum() == pytest.approx(run.regret[-1].mean())
+    plain = compare(world, "fade:first_batch=30", **how | {"by": None})
+    assert np.array_equal(plain.runs[0].regret, found.runs[0].regret)
+    agent, world.spec = Uniform(), replace(world.spec, horizon=300)
+    streams = Streams([(0, r) for r in range(3)])
+    begin(world, streams)
+    player, seen = agent.make(world.spec, streams.child("agent")), np.zeros((2, 3))
+    for _ in range(300):
+        x = world.context()
+        regret = world.step(player.act(x)).regret
+        where = np.where(x[:, 2] > 0, 1, np.where(x[:, 3] > 0, 2, 0))
+        np.add.at(seen[0], where, 1 / 3)
+        np.add.at(seen[1], where, regret / 3)
+    assert np.allclose(table.loc["Uniform", ["rounds", "mean"]].to_numpy().T, seen)
+    says = "by='age' to be one of 'shop': a segment is a feature of a log whose levels are listed"
+    refused(says, compare, world, "fade", by="age", horizon=20)
+    refused("by='shop' to be None", compare, "OJPricing", "fade", by="shop", horizon=20)
+    says = r"by='shop' to be the column by which .* was counted: compare\(..., by='shop'\)"
+    refused(says, plain.summary, by="shop")
 
 
 def test_orange_juice_as_somebody_else_fitted_it():
