@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from dpbandit.base import InputError
+from dpbandit.base import InputError, parse_settings
 
 UsageError: Any = typer.BadParameter.__bases__[0]
 """Error that Typer raises for a wrong command line; the class has no public name."""
@@ -54,8 +54,67 @@ def _value(option: str, words: Sequence[str]) -> str:
     return ""
 
 
+_ARGUMENT = re.compile(r"""(?<![\w.:{('"-])(?<!the )([a-z]\w*)=(?=(-?\d[\d.]*(?:e[+-]?\d+)?)?)""")
+"""Name of an argument in a message, such as horizon=0, with its value if that is a number"""
+
+
+def with_options(message: str, options: Mapping[str, str], values: Mapping[str, Any]) -> str:
+    """Replace arguments in an error message by the options of a command from which they come.
+
+    Args:
+        message: sentence about arguments, as Python has them.
+        options: name of each argument that has an option, such as "--unit-cost".
+        values: values of the options that are on the command line. If the message says another
+            number, that is a setting of an agent or an argument of an environment.
+
+    >>> with_options("Expected horizon=0 >= 1.", {"horizon": "--horizon"}, {"horizon": 0})
+    'Expected --horizon=0 >= 1.'
+    >>> with_options("Expected price_range=, such as (1, 3)", {"price_range": "--price-range"}, {})
+    'Expected --price-range, such as (1, 3)'
+    """
+
+    def named(found: re.Match[str]) -> str:
+        name, number = found[1], found[2]
+        if name not in options:
+            return found[0]
+        after = message[found.end() : found.end() + 1]
+        if not number and after in (",", ".", ";", ":", " ", ")", ""):  # no value: what is missing
+            return options[name]
+        if name not in values:
+            return found[0]
+        value = values[name]
+        known = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and (not known or float(number) != value) and number != str(value):
+            return found[0]
+        return f"{options[name]}="
+
+    return _ARGUMENT.sub(named, message)
+
+
 class Once(TyperCommand):
-    """Typer command that refuses an option given twice, where Typer would silently drop one."""
+    """Typer command that refuses an option given twice, where Typer would silently drop one.
+
+    Errors that it raises name options in place of arguments, see `with_options`.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as mistake:
+            if type(mistake) is not InputError:  # AgentError and others are about other arguments
+                raise
+            of_options = [one for one in self.params if one.opts[0].startswith("--")]
+            options = {str(one.name): one.opts[0] for one in of_options}
+            sources = {name: ctx.get_parameter_source(name) for name in options}
+            typed = {
+                name: ctx.params[name]
+                for name, source in sources.items()
+                if source is not None and source.name == "COMMANDLINE"
+            }
+            arguments = parse_settings(ctx.params.get("settings"))  # of the environment
+            options |= {name: f"--set {name}" for name in arguments if name not in options}
+            message = with_options(str(mistake), options, {**arguments, **typed})
+            raise InputError(message) from mistake
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; raise `InputError` for an option given twice that is not a list."""

@@ -236,7 +236,8 @@ def cost_range(column: str, bounds: Any, called: str) -> tuple[float, float]:
     if ends is None or len(ends) != 2 or not is_range(ends):
         raise InputError(
             f"Expected unit_cost={column!r}, a column, to have a public range, {called}="
-            f"{{{column!r}: (low, high)}}: who sets a price has to know the cost."
+            f"{{{column!r}: (low, high)}} (--feature {column}=LOW:HIGH): who sets a price has to "
+            "know the cost."
         )
     low, high = _ends(column, list(ends))
     at_least(f"the low end of {column!r}", low, 0)
