@@ -288,15 +288,16 @@ def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
 BASELINES = ("Uniform", "BestFixed")
 """Names of uniform random play and of the best fixed action in hindsight, as runs have them."""
 _HEADLINE_COLUMNS = ["problem", "agent", "horizon", "regret", "se", "claimed_epsilon"]
-_HEADLINE_COLUMNS += ["certified_epsilon", "delta", "difference", "low", "high", "baseline"]
+_HEADLINE_COLUMNS += ["certified_epsilon", "delta"]
+_HEADLINE_COLUMNS += [f"from_{one}{end}" for one in BASELINES for end in ("", "_low", "_high")]
 
 
 def headline(problem: ProblemRuns) -> "pd.DataFrame":
     """Return a table with a row for each run at the largest horizon, sorted by mean regret.
 
-    `regret` is a mean with its standard error `se`. `difference` is the mean difference from
-    `baseline`, the better of `BASELINES` on the same users, with a 95 % interval `low` to `high`;
-    it is NaN if no baseline ran.
+    `regret` is a mean with its standard error `se`. `from_Uniform` and `from_BestFixed` are the
+    mean differences from these `BASELINES` on the same users, each with a 95 % interval, such as
+    `from_Uniform_low` to `from_Uniform_high`; they are NaN if the baseline did not run.
     """
     import pandas as pd
 
@@ -315,14 +316,11 @@ def headline(problem: ProblemRuns) -> "pd.DataFrame":
         for run in longest.runs
     ]
     table = pd.DataFrame(rows, columns=_HEADLINE_COLUMNS)
-    means = {run.name: run.regret[-1].mean() for run in longest.runs if run.name in BASELINES}
-    if means:
-        best = min(means, key=lambda name: means[name])
-        found = differences(longest.runs, best).set_index(["agent", "epsilon", "delta"])
-        where = pd.MultiIndex.from_frame(table[["agent", "claimed_epsilon", "delta"]])
-        for column in ("difference", "low", "high"):
-            table[column] = found[column].reindex(where).to_numpy()
-        table["baseline"] = best
+    where = pd.MultiIndex.from_frame(table[["agent", "claimed_epsilon", "delta"]])
+    for name in {run.name for run in longest.runs}.intersection(BASELINES):
+        found = differences(longest.runs, name).set_index(["agent", "epsilon", "delta"])
+        for end in ("", "_low", "_high"):
+            table[f"from_{name}{end}"] = found[end[1:] or "difference"].reindex(where).to_numpy()
     return table.sort_values("regret", kind="stable", ignore_index=True)
 
 
@@ -503,6 +501,7 @@ def _section(
         "rows": rows,
         "clips": clips,
         "head": _rows(head),
+        "baselines": [one for one in BASELINES if head[f"from_{one}"].notna().any()],
         "answer": [
             sentence
             for seed in sorted({run.setup.seed for run in problem.longest.runs})
