@@ -494,6 +494,7 @@ def read_prices(
     context_bound: float | None = None,
     adaptive: bool = False,
     most_outside: float = MOST_OUTSIDE,
+    unit: str = "reward",
     reading: Mapping[str, Any] = DEFAULT_READING,
 ) -> LoggedPrices:
     """Read named columns of a table as `LoggedPrices`, for prices drawn from a density.
@@ -505,7 +506,7 @@ def read_prices(
             a .csv or .parquet file.
         price, reward, density: names of columns; the density is per dollar, at the logged price.
         price_range, reward_range: (low, high), public bounds.
-        context, context_bound, most_outside, reading: as for `read_log`.
+        context, context_bound, most_outside, unit, reading: as for `read_log`.
         adaptive: see `LoggedPrices`.
 
     Raises:
@@ -532,6 +533,7 @@ def read_prices(
         reward_high=most,
         context_bound=contexts.bound,
         most_outside=most_outside,
+        reward_unit=unit_of(unit),
     )
     return LoggedPrices(
         spec=spec,
