@@ -25,6 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpbandit import cli
 from dpbandit.testing import tapes
+from tools.measures import statements
 
 HERE = Path(__file__).parent
 DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -50,8 +51,6 @@ def counting(check):
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of what tests start
 ThreadpoolController().limit(limits=1)  # workers beside each other need no threads of their own
-sys.dont_write_bytecode = False  # commands and workers are started a hundred times: compile once
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 for path in HERE.rglob("*.py"):
     pytest.register_assert_rewrite(".".join(path.relative_to(HERE.parent).with_suffix("").parts))
 for module in (np.testing, pd.testing):
@@ -108,7 +107,8 @@ def always(body):
 @functools.cache
 def functions(file):
     """Line of the first decorator, or of `def` -> function, of a file."""
-    found = [n for n in ast.walk(ast.parse(Path(file).read_text())) if isinstance(n, DEFINITION)]
+    body = ast.parse(Path(file).read_text()).body
+    found = [node for node in statements(body) if isinstance(node, DEFINITION)]
     return {min(part.lineno for part in (n, *n.decorator_list)): n for n in found}
 
 

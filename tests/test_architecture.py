@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.measures import statements
+
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SETUP, PROJECT = PYPROJECT["tool"]["setuptools"], PYPROJECT["project"]
@@ -82,26 +84,26 @@ def modules():
 MODULES = dict(modules())
 
 
-def statements(body):
-    """All of them, however deep: expressions import nothing."""
-    for node in body:
-        yield node
-        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
-            yield from statements(getattr(node, part, ()))
-
-
 @cache
-def imports(text):
-    """What a source imports of dpbandit, lazily or not, as names of modules; "" is the root."""
-    found = []
-    for node in statements(ast.parse(text).body):
+def imported(text):
+    """What a source imports, as names of modules: at its top, and anywhere."""
+    body, found = ast.parse(text).body, {}
+    for node in statements(body):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            found[node] = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, ast.unparse(node)
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
-            found += [n if n.removeprefix("dpbandit.") in MODULES else node.module for n in inner]
-    return [name[9:] for name in found if name.split(".")[0] == "dpbandit"]
+            found[node] = [
+                n if n.removeprefix("dpbandit.") in MODULES else node.module for n in inner
+            ]
+    at_the_top = [name for node in body for name in found.get(node, ())]
+    return at_the_top, [name for names in found.values() for name in names]
+
+
+def imports(text):
+    """What a source imports of dpbandit, lazily or not; "" is the root."""
+    return [name[9:] for name in imported(text)[1] if name.split(".")[0] == "dpbandit"]
 
 
 def room(module):
@@ -155,19 +157,12 @@ def test_what_is_imported_first_is_asked_for():
     named = {re.split(r"[<>=]", one)[0].replace("-", "_") for one in PROJECT["dependencies"]}
     known = sys.stdlib_module_names | named | {"dpbandit"}
     used = {
-        m: {n.split(".")[0] for n in at_the_top(file.read_text())} for m, file in MODULES.items()
+        m: {name.split(".")[0] for name in imported(file.read_text())[0]}
+        for m, file in MODULES.items()
     }
     other = {module: names - known for module, names in used.items()}
     assert {m: names for m, names in other.items() if names} == {"results.plots": {"PIL"}}
     assert "pillow" in named
-
-
-def at_the_top(text):
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield node.module
 
 
 def test_no_import_circles():

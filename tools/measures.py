@@ -152,6 +152,7 @@ def measures() -> list[Measure]:
     ]
 
 
+@cache
 def shelf(file: Path) -> str | None:
     """Return the optional part ("shelf") to which a file is assigned; None in the core."""
     name = file.relative_to(ROOT).as_posix()
@@ -174,7 +175,7 @@ def imports_of_shelves(core: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 def imported(file: Path) -> Iterator[tuple[Path, str]]:
     """Yield (defining file, name) for each name of this project that a file imports, lazily too."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in statements(ast.parse(file.read_text()).body):
         if isinstance(node, ast.ImportFrom):
             named = [(str(node.module), alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
@@ -184,6 +185,14 @@ def imported(file: Path) -> Iterator[tuple[Path, str]]:
         for module, name in named:
             if home := defined_in(module, name):
                 yield home, name
+
+
+def statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield statements, however deep, but no expressions, which are most nodes of a file."""
+    for node in body:
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from statements(getattr(node, part, ()))
 
 
 @cache

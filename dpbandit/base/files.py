@@ -90,8 +90,15 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _levels_within(value: Any, most: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return most > 0 and all(_levels_within(item, most - 1) for item in inner)
+    level = [value]
+    for _ in range(most):
+        level = [
+            item
+            for one in level
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+    return not level
 
 
 def text_of(name: str, path: Any) -> str:

@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -61,7 +61,7 @@ def program_of(*modules: str) -> str:
             spec = find_spec(name)
             if spec is not None and spec.origin is not None:
                 found[name] = Path(spec.origin)
-                waiting += _imported(name, found[name])
+                waiting += _imports_of_ours(name, found[name])
     digest = sha256()
     for name, file in sorted(found.items()):
         digest.update(name.encode() + file.read_bytes())
@@ -72,10 +72,15 @@ _FACES = {"dpbandit", "dpbandit.agents", "dpbandit.envs"}
 """Packages that import all agents and environments, and so are left out of hashes."""
 
 
+@cache
+def _imports_of_ours(module: str, file: Path) -> tuple[str, ...]:
+    return (*_imported(module, file),)
+
+
 def _imported(module: str, file: Path) -> Iterator[str]:
     """Yield full names of all that a file imports: modules, but also classes and functions."""
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(file.read_bytes())):
+    for node in _statements(ast.parse(file.read_bytes()).body):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _with_packages(alias.name)
@@ -85,6 +90,14 @@ def _imported(module: str, file: Path) -> Iterator[str]:
                 base = resolve_name(base, package)
                 for alias in node.names:
                     yield from _with_packages(f"{base}.{alias.name}")
+
+
+def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield statements, however deep, but no expressions, which import nothing."""
+    for node in body:
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from _statements(getattr(node, part, ()))
 
 
 def _with_packages(name: str) -> Iterator[str]:

@@ -259,13 +259,16 @@ def declarations():
     for folder in ("dpbandit", "agents"):
         for file in (ROOT / folder).rglob("*.py"):
             text = file.read_text()
+            if "\n    needs = " not in text:
+                continue
+            tree = ast.parse(text)
             words = [
                 part.value
-                for part in ast.walk(ast.parse(text))
+                for part in ast.walk(tree)
                 if isinstance(part, ast.Constant) and isinstance(part.value, str)
             ]
             prose = " ".join(" ".join(words).split())
-            for node in ast.parse(text).body:
+            for node in tree.body:
                 for part in node.body if isinstance(node, ast.ClassDef) else ():
                     if isinstance(part, ast.Assign) and ast.unparse(part.targets[0]) == "needs":
                         yield file, node.name, said_above(text.splitlines(), part.lineno), prose
