@@ -4,8 +4,8 @@ Counted are the assertions that a test reaches in its own module and in the test
 of NumPy's, pandas' and dpbandit's `testing`, and `pytest.raises` and `pytest.warns`.
 
 A test whose source asserts on every path (`always`, four of five) needs no count: once it passes,
-it has asserted. For the others alone pytest's hook `pytest_assertion_pass` is there, which writes
-out every assertion that passes and so takes time.
+it has asserted. For the others alone pytest's hook `pytest_assertion_pass` is there, until it is
+called: pytest writes out an assertion that passes for it, and every array in it.
 """
 
 import ast
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from _pytest.assertion import util
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -86,10 +87,23 @@ def coarse():
 
 
 class Counter:
-    """Plugin of pytest that counts assertions that pass."""
+    """Plugin of pytest that counts the first assertion that passes, and the first after `listen`.
+
+    If pytest renames the private `util._assertion_pass`, all are counted, which takes longer.
+    """
+
+    hook = None
+    """pytest's call of the plugin, while assertions are not counted."""
 
     def pytest_assertion_pass(self):
         count()
+        Counter.hook, util._assertion_pass = getattr(util, "_assertion_pass", None), None
+
+
+def listen():
+    """Count the next assertion of a test, too."""
+    if Counter.hook:
+        Counter.hook, util._assertion_pass = None, Counter.hook
 
 
 def always(body):
@@ -154,6 +168,7 @@ def pytest_runtest_protocol(item):
     try:
         return (yield)
     finally:
+        Counter.hook = None
         item.config.pluginmanager.unregister(counter)
 
 

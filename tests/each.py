@@ -16,6 +16,7 @@ from tests import conftest
 @contextmanager
 def asserting(what: object, *, surely: bool = False) -> Iterator[None]:
     """Name `what` in a note if a check fails; fail if none is made, unless `surely` tells so."""
+    conftest.listen()
     before = conftest.passed, tapes.held
     try:
         yield

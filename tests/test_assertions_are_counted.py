@@ -11,6 +11,7 @@ EXAMPLES = """
 import numpy as np
 import pytest
 from dpbandit.testing.tapes import World
+from tests.each import asserting
 
 def test_nothing(): pass
 def test_branch():
@@ -20,7 +21,16 @@ def test_no_smoke(): assert World
 @pytest.mark.parametrize("x", [])
 def test_none(x): pass
 
+def test_empty_block():
+    for n in (2, 0):
+        with asserting(n):
+            for _ in range(n): assert World
+
 def test_own(): assert World
+def test_blocks():
+    for n in (2, 1):
+        with asserting(n):
+            for _ in range(n): assert World
 def test_numpy(): np.testing.assert_allclose(1, 1)
 def test_raised():
     with pytest.raises(ValueError): int("x")
@@ -36,13 +46,14 @@ def test_helper():
 
 
 def test_tests_that_assert_nothing_fail(tmp_path, capsys):
-    """Three fail: nothing, a branch that is not taken, smoke that asserts. What passes asserts by
-    itself, in NumPy, by `raises`, in a helper of the tests, or is smoke."""
+    """Four fail: nothing, a branch that is not taken, smoke that asserts, one block of two that is
+    empty. What passes asserts by itself, in each of its blocks, in NumPy, by `raises`, in a helper
+    of the tests, or is smoke."""
     file = tmp_path / "test_examples.py"
     file.write_text(EXAMPLES)
     options = ["-n", "0", "-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml")]
     pytest.main([*options, str(file)], plugins=[conftest])
     said = capsys.readouterr().out
     failed = [line.split("::")[1].split()[0] for line in said.splitlines() if "::" in line]
-    assert failed == ["test_nothing", "test_branch", "test_no_smoke"], said
-    assert "3 failed, 5 passed, 1 skipped" in said
+    assert failed == ["test_nothing", "test_branch", "test_no_smoke", "test_empty_block"], said
+    assert "4 failed, 6 passed, 1 skipped" in said
