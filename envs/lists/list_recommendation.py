@@ -130,6 +130,10 @@ class ListDiagnostics:
 
 _USERS_AHEAD = 1 << 13
 """Number of users drawn at once, for all replicas; changes speed, never values"""
+_MIN_ROUNDS_AHEAD = 64
+"""Smallest number of rounds drawn at once; for fewer, calls would cost more than draws"""
+_MAX_VALUES_AHEAD = 1 << 22
+"""Largest number of entries of contexts (32 MB) for which `_MIN_ROUNDS_AHEAD` are drawn"""
 
 
 class ListProblem(WithAvailability, ABC):
@@ -146,19 +150,24 @@ class ListProblem(WithAvailability, ABC):
         """Draw the contexts of users of the next `count` rounds, (count, R, dim)."""
 
     @abstractmethod
-    def _attraction(self, u: Floats) -> Floats:
-        """Return each item's probability to attract the users with contexts `u`, (R, items)."""
+    def _scores(self, u: Floats) -> Floats:
+        """Return a new array of each item's score for the users with contexts `u`, (R, items)."""
+
+    @abstractmethod
+    def _chance(self, scores: Floats) -> Floats:
+        """Return probabilities to attract by scores; it never falls, and is 0 at -infinity."""
 
     @abstractmethod
     def best_fixed(self) -> Ints:
         """Return the list (R, length) that is best on average over users."""
 
-    def _start(self, streams: Streams, ahead: int = _USERS_AHEAD) -> None:
-        R = len(streams)
+    def _start(self, streams: Streams) -> None:
+        R, dim = len(streams), self._lists.dim
         self._uniforms = streams.uniforms("clicks", 2, self._lists.length)
-        self._block = max(1, ahead // R)
+        least = min(_MIN_ROUNDS_AHEAD, _MAX_VALUES_AHEAD // (R * dim))
+        self._block = max(1, _USERS_AHEAD // R, least)
         self._round, self._drawn = 0, 0
-        self._ahead: Floats = np.empty((0, R, self._lists.dim))
+        self._ahead: Floats = np.empty((0, R, dim))
         self._here = np.ones(R, np.bool_)
         self._there = None if self._availability is None else self._availability.start(streams)
         self._mask: Bools | None = None
@@ -170,6 +179,10 @@ class ListProblem(WithAvailability, ABC):
             self._ahead = self._users(self._block)
             self._drawn += self._block
         return self._ahead[self._round % self._block]
+
+    def _attraction(self, u: Floats) -> Floats:
+        """Return each item's probability to attract the users with contexts `u`, (R, items)."""
+        return self._chance(self._scores(u))
 
     def restrict(self, available: Any, absent: Any) -> None:
         super().restrict(available, absent)
@@ -191,15 +204,17 @@ class ListProblem(WithAvailability, ABC):
         """Display lists (R, length) to the current users, draw clicks, go on to the next users."""
         R, model, here = self._ahead.shape[1], self._model, self._here
         lists = self._lists.validate(action, R)
-        attraction = self._attraction(self._ahead[self._round % self._block])
+        scores = self._scores(self._ahead[self._round % self._block])
         if self._there is not None:
             check_available(lists, self.mask())
-            attraction, self._mask = attraction * self.mask(), None
+            scores, self._mask = np.where(self.mask(), scores, -np.inf), None
         self._diagnostics.see(lists, here)
-        displayed = attraction[rows(R)[:, None], lists]
+        displayed = self._chance(scores[rows(R)[:, None], lists])
         expected = model.expected(displayed) * here
-        # at least the displayed list's, against rounding
-        oracle = np.maximum(best_value(model, attraction) * here, expected)
+        # probabilities of the displayed and of the best m items only: for all, they took most time
+        scores.partition(-model.length, axis=1)
+        best = best_value(model, self._chance(scores[:, -model.length :]))
+        oracle = np.maximum(best * here, expected)  # at least the displayed list's, by rounding
         clicks, reward = model.clicked(displayed, self._uniforms())
         self._round += 1
         return Step(reward * here, expected, oracle, oracle - expected, clicks * here[:, None])
@@ -386,12 +401,11 @@ class ListRecommendation(ListProblem):
         turn = self.drift * pi / 2 * self._round / self.horizon
         return cos(turn) * self._theta + sin(turn) * self._aside if self.drift else self._theta
 
-    def _attraction(self, u: Floats) -> Floats:
-        logits = self._lists.catalogue.products(sqrt(self.taste) * u * self._tastes())
-        return self._chance(logits)
+    def _scores(self, u: Floats) -> Floats:
+        return self._lists.catalogue.products(sqrt(self.taste) * u * self._tastes())
 
-    def _chance(self, logits: Floats) -> Floats:
-        return np.asarray(expit(logit(self.base_rate) + self.appeal * logits))
+    def _chance(self, scores: Floats) -> Floats:
+        return np.asarray(expit(logit(self.base_rate) + self.appeal * scores))
 
     def _refill(self) -> None:
         place = (self._places() * self.n_items).astype(np.int64)

@@ -80,7 +80,10 @@ class RatingsLists(Rated, ListProblem):
         row = (self._rows.take(count) * len(self._fitted.context)).astype(np.int64)
         return self._fitted.context[row] * np.sqrt(2)
 
-    def _attraction(self, u: Floats) -> Floats:
+    def _scores(self, u: Floats) -> Floats:
+        return self._lists.catalogue.products(u)
+
+    def _chance(self, scores: Floats) -> Floats:
         low, high = self.scale
-        stars = self._mean + self._longest * self._lists.catalogue.products(u)
+        stars = self._mean + self._longest * scores
         return np.asarray(self.click_rate * (stars.clip(low, high) - low) / (high - low))

@@ -95,8 +95,9 @@ class ReturningLists(ListRecommendation):
             found.append(best_fixed_list(self._model, self._chance(logits)))
         return np.array(found)
 
-    def _start(self, streams: Streams, ahead: int = 1) -> None:
-        super()._start(streams, ahead)  # slot by slot: with "loyal" arrivals visits follow clicks
+    def _start(self, streams: Streams) -> None:
+        super()._start(streams)
+        self._block = 1  # slot by slot: with "loyal" arrivals visits follow clicks
 
     def _users(self, count: int) -> Floats:
         self._person = self._visitors.next()
@@ -104,7 +105,6 @@ class ReturningLists(ListRecommendation):
         u = self._contexts[rows(len(self._person)), np.maximum(self._person, 0)]
         return np.asarray((u * self._here[:, None])[None])
 
-    def _attraction(self, u: Floats) -> Floats:
+    def _scores(self, u: Floats) -> Floats:
         personal = self._personal[rows(len(u)), np.maximum(self._person, 0)]
-        logits = self._lists.catalogue.products(sqrt(self.taste) * u * (self._tastes() + personal))
-        return self._chance(logits)
+        return self._lists.catalogue.products(sqrt(self.taste) * u * (self._tastes() + personal))
