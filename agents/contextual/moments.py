@@ -22,6 +22,8 @@ _MOMENT_RIDGE = 0.05
 """Ridge added to expected moment matrices, as a share of their mean eigenvalue"""
 _IMAGINED_USERS = 2000
 """Number of synthetic users from which the moments of one policy are computed"""
+_CACHED_VALUES = 2**16
+"""Number of array entries that a cache holds; changes speed, never values"""
 _VARIANCES = np.concatenate([[0.0], np.geomspace(0.25, 256.0, 11)])
 """Prior variances of the scale mixture, in units of the noise variance"""
 _EM_STEPS = 30
@@ -310,21 +312,21 @@ class SelectedMoments:
         """Return E[u u' 1(arm a is played)] for the policy argmax_a u . theta_a, (R, K, d, d)."""
         R, K, d = theta.shape
         U, S, Vt = np.linalg.svd(theta, full_matrices=False)  # (R, K, m), (R, m), (R, m, d)
-        m = S.shape[1]  # min(K, d)
-        c = self._users()[..., :m].transpose(0, 2, 1)  # (R, m, n)
-        scores = (U * S[:, None]) @ c  # (R, K, n)
-        played = 1.0 * (scores == scores.max(axis=1, keepdims=True))  # (R, K, n)
-        played /= played.sum(axis=1, keepdims=True)  # ties are played at random
+        m, users = S.shape[1], self._users()  # m = min(K, d)
         V = Vt.transpose(0, 2, 1)
         off_span = np.eye(d) - V @ Vt
-        moments = np.empty((R, K, d, d))
-        for arm in range(K):
-            chosen = played[:, arm, None]  # (R, 1, n)
-            inside = (c * chosen) @ c.transpose(0, 2, 1) / c.shape[2]  # (R, m, m)
-            share = chosen.mean(axis=2, keepdims=True)  # (R, 1, 1)
-            moments[:, arm] = share * off_span + V @ inside @ Vt
-        moments /= d
-        return moments
+        inside, share = np.empty((R, K, m, m)), np.empty((R, K, 1, 1))
+        few = max(1, _CACHED_VALUES // (K * m * _IMAGINED_USERS))
+        for r in range(0, R, few):
+            some = slice(r, r + few)
+            c = np.ascontiguousarray(users[some, :, :m].transpose(0, 2, 1))  # (few, m, n)
+            scores = (U[some] * S[some, None]) @ c  # (few, K, n)
+            played = 1.0 * (scores == scores.max(axis=1, keepdims=True))
+            played /= played.sum(axis=1, keepdims=True)  # ties are played at random
+            share[some, :, 0, 0] = played.mean(axis=2)
+            inside[some] = (c[:, None] * played[:, :, None]) @ c.transpose(0, 2, 1)[:, None]
+        inside /= _IMAGINED_USERS
+        return (share * off_span[:, None] + V[:, None] @ inside @ Vt[:, None]) / d
 
 
 def uniform_moments(n_actions: int, dim: int) -> Floats:

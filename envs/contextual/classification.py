@@ -11,7 +11,6 @@ import numpy as np
 from dpbandit.base import (
     Floats,
     InputError,
-    Ints,
     Streams,
     abbrev,
     by_index,
@@ -23,10 +22,10 @@ from dpbandit.base import (
     reals,
     whole,
 )
-from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.contextual.problems import ContextualProblem, Users, row_of
 from dpbandit.envs.tables import images
 from dpbandit.offline.logs import one_kind
-from dpbandit.specs import MOST_OUTSIDE, ContextualSpec, Outside, Step, scaled
+from dpbandit.specs import MOST_OUTSIDE, ContextualSpec, Outside, scaled
 
 
 @dataclass(kw_only=True, eq=False)
@@ -98,6 +97,7 @@ class ClassificationBandit(ContextualProblem):
         self.classes, self._class = np.unique(labels, return_inverse=True)
         if len(self.classes) < 2:
             raise InputError(f"Expected labels of at least two classes, got {self.classes} only.")
+        self._right: Floats = 1.0 * (self._class[:, None] == np.arange(len(self.classes)))
         self.spec = ContextualSpec(
             n_actions=len(self.classes),
             dim=x.shape[1],
@@ -137,21 +137,21 @@ class ClassificationBandit(ContextualProblem):
             )
         return x, labels, low, high
 
-    def step(self, action: Ints) -> Step:
-        self._clips += self._beyond[self._row[self._next]]
-        self._rounds += 1
-        return super().step(action)
-
     def clipped(self) -> Floats:
-        return self._clips / max(1, self._rounds)
+        served = self._row[: self._next]
+        clips = self._clips + self._beyond[served].sum(axis=0)
+        return np.asarray(clips / max(1, self._rounds + len(served)))
 
     def _start(self, streams: Streams) -> None:
         self._rows = streams.uniforms("examples")
-        self._clips, self._rounds = np.zeros(len(streams), np.int64), 0
+        self._row = np.zeros((0, len(streams)), np.int64)  # rows of the users drawn last
+        self._clips, self._rounds = np.zeros(len(streams), np.int64), 0  # of users before them
 
     def _users(self, count: int) -> Users:
-        row = self._row = (self._rows.take(count) * len(self._class)).astype(np.int64)
-        right: Floats = 1.0 * (self._class[row][..., None] == np.arange(self.spec.n_actions))
+        self._clips += self._beyond[self._row].sum(axis=0)
+        self._rounds += len(self._row)
+        row = self._row = row_of(self._rows.take(count), len(self._class))
+        right = self._right[row]
         return Users(self._examples[row], right, right)
 
 
