@@ -1,10 +1,13 @@
 """Mean and tail of the regret of the newest private agents on arms without contexts.
 
-python -m dpbandit.experiments.arms.tails [--quick] [--out DIR] [--replicas R]
+    python -m dpbandit.experiments.arms.tails [--quick] [--out DIR] [--replicas R]
+
+Runs are stored in blocks, and a second start continues where the first one stopped.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,20 +21,28 @@ from dpbandit.running.settings import parse_agent
 from dpbandit.studies import setup_of
 from dpbandit.suite.candidates import Cell
 
+Instances: TypeAlias = Mapping[str, tuple[int, Iterable[float], int]]
 AGENTS = ("race-imed", "dp-imed", "dp-klucb")
-TAIL_AGENTS, TAIL_EPSILON = AGENTS[:2], 0.1
-"""Agents, and pure epsilon, with `TAIL_FACTOR` times as many replicas, to count rare runs."""
-TAIL_FACTOR = 25
-INSTANCES = {  # name of the means -> number of rounds, and values of epsilon
-    "close": (1_000_000, (1.0, 0.1)),
-    "steps": (1_000_000, (1.0, 0.1, 0.01)),
-    "ten": (65_536, (1.0, 0.1)),
-    "two": (20_000, (1.0, 0.1)),
-    "hundred": (1_000_000, (1.0, 0.1)),
+RARE_AGENTS = AGENTS[:2]
+FULL_SIZES: Sizes = {  # name of the means -> rounds, values of pure epsilon, most replicas
+    "means": {
+        "close": (1_000_000, (1.0, 0.1), 400),
+        "steps": (1_000_000, (1.0, 0.1, 0.01), 400),
+        "hundred": (1_000_000, (1.0, 0.1), 100),
+    },
+    "rare": {
+        "close": (1_000_000, (0.1,), 10_000),
+        "two": (20_000, (0.1,), 10_000),
+        "ten": (65_536, (0.1,), 10_000),
+    },
+    "replicas": 10_000,
+    "seed": 31415,
 }
-TAIL_INSTANCES = ("close", "steps", "ten", "two")
-FULL_SIZES: Sizes = {"instances": INSTANCES, "replicas": 400, "seed": 31415}
-QUICK_SIZES: Sizes = {"instances": {"two": (2000, (0.1,))}, "replicas": 2, "seed": 31415}
+QUICK_SIZES: Sizes = {
+    **FULL_SIZES,
+    "means": {"two": (2000, (1.0, 0.1), 2)},
+    "rare": {"two": (2000, (0.1,), 50)},
+}
 FAR_MEDIANS = 5.0
 """The regret of a run is far off if it exceeds this number of medians."""
 LINEAR_SHARE = 0.2
@@ -48,7 +59,7 @@ def tail(regret: Floats, second: float) -> dict[str, float]:
     (0.25, 0.217, 0.0)
     """
     median = np.median(regret)
-    found = {"mean": regret.mean(), "se": standard_error(regret), "median": median}
+    found: dict[str, Any] = {"mean": regret.mean(), "se": standard_error(regret), "median": median}
     found |= {"q95": np.quantile(regret, 0.95), "worst": regret.max()}
     rare = {"far": regret > FAR_MEDIANS * median, "linear": regret > LINEAR_SHARE * second}
     for name, these in rare.items():
@@ -57,34 +68,37 @@ def tail(regret: Floats, second: float) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
-def cells(sizes: Sizes, *, rare: bool = False) -> Iterator[Cell]:
-    """Yield agents on instances, whose runs log two rounds; if `rare`, those with long tails."""
-    for means, (horizon, epsilons) in sizes["instances"].items():
-        setup = setup_of("Arms", {"means": means}, horizon=horizon, seed=sizes["seed"], label=means)
-        for epsilon in epsilons:
-            if rare and (means not in TAIL_INSTANCES or epsilon != TAIL_EPSILON):
-                continue
-            for agent in TAIL_AGENTS if rare else AGENTS:
-                yield Cell(setup, agent, parse_agent(agent, epsilon=epsilon, delta=0.0))
+def measured(instances: Instances, agents: Iterable[str], sizes: Sizes, out: Path) -> pd.DataFrame:
+    """Play the missing replicas of agents on instances in the folder `out`, and tabulate all.
 
-
-def measured(some: Iterable[Cell], out: Path, replicas: int) -> pd.DataFrame:
-    """Play the missing replicas of configurations in the folder `out`, and tabulate all."""
-    every = [*some]
-    runs = runs_of("tails", every, out, replicas=replicas)
+    Runs log two rounds, so that rounds of a batch are drawn together.
+    """
     rows = []
-    for one in every:
-        name, T = str(one.setup.problem), one.setup.horizon
-        best, second = sorted(MEANS[name])[:-3:-1]
-        facts = {"problem": name, "agent": one.name, "horizon": T, "replicas": replicas}
-        facts["certified_epsilon"] = runs[one.key].certificate.epsilon
-        rows.append(facts | tail(runs[one.key].regret[-1], T * (best - second)))
+    for means, (horizon, epsilons, most) in instances.items():
+        setup = setup_of("Arms", {"means": means}, horizon=horizon, seed=sizes["seed"], label=means)
+        cells = [
+            Cell(setup, agent, parse_agent(agent, epsilon=epsilon, delta=0.0))
+            for epsilon in epsilons
+            for agent in agents
+        ]
+        replicas = min(most, sizes["replicas"])
+        runs = runs_of("tails", cells, out / means, replicas=replicas)
+        best, second = sorted(MEANS[means])[:-3:-1]
+        for one in cells:
+            facts: dict[str, Any] = {
+                "problem": means,
+                "agent": one.name,
+                "horizon": horizon,
+                "replicas": replicas,
+            }
+            facts["epsilon"] = runs[one.key].certificate.epsilon
+            rows.append(facts | tail(runs[one.key].regret[-1], horizon * (best - second)))
     return pd.DataFrame(rows)
 
 
 def report(title: str, rows: pd.DataFrame) -> Table:
     """Format rows of `measured` for the console."""
-    heads = ("problem", "agent", "certified_epsilon", "mean", "se", "q95", "worst", "far", "linear")
+    heads = ("problem", "agent", "epsilon", "mean", "se", "q95", "worst", "far", "linear")
     texts = rows[[*heads]].map(lambda x: f"{x:.4g}" if isinstance(x, float) else str(x))
     return tabulated(title, heads, texts.itertuples(index=False), left=heads[:2])
 
@@ -92,10 +106,9 @@ def report(title: str, rows: pd.DataFrame) -> Table:
 def run(sizes: Sizes, out: Path) -> Found:
     """Measure means, and rare runs, of regret on arms without contexts. Resumes where it
     stopped."""
-    replicas = sizes["replicas"]
     frames = {
-        "means": measured(cells(sizes), out / "means-blocks", replicas),
-        "tails": measured(cells(sizes, rare=True), out / "tails-blocks", TAIL_FACTOR * replicas),
+        "means": measured(sizes["means"], AGENTS, sizes, out / "means"),
+        "tails": measured(sizes["rare"], RARE_AGENTS, sizes, out / "tails"),
     }
     return Found(frames, [], [report(name, rows) for name, rows in frames.items()])
 
