@@ -1,5 +1,5 @@
 # What every change must pass, by name. `make lint test` before a commit, `.ci/run` for all of it.
-.PHONY: lint test coverage slow other-cpus lowest mutants docs bench bench-quick reading
+.PHONY: lint test coverage slow other-cpus lowest mutants docs bench bench-quick reading monotone
 
 lint:  ## style, spelling, types, sizes: what reads text alone
 	ruff check .
@@ -42,3 +42,6 @@ bench-quick:  ## the same for a few rounds, to show that it runs
 
 reading:  ## how many files and lines a reader of a round has to open, at most
 	python tools/reading.py
+
+monotone:  ## defaults whose regret rises with epsilon, or per round with the rounds: an hour
+	python -m dpbandit.experiments.choosing.monotone

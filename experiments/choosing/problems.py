@@ -3,11 +3,14 @@
 It was written before the agents that are measured on it were changed; the reader chooses the seed.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+import typer
 
+from dpbandit.base import InputError
 from dpbandit.results.problems import Setup
 from dpbandit.studies import setup_of
 
@@ -216,3 +219,21 @@ def problems(seed: int, count: int = COUNT) -> tuple[Drawn, ...]:
             )
         )
     return tuple(found)
+
+
+Thing = TypeVar("Thing")
+Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of the generated problems.")]
+Part: TypeAlias = Annotated[str, typer.Option(help="I/N: each N-th problem from I = 0, 1, ... on.")]
+
+
+def part_of(things: Sequence[Thing], part: str) -> Sequence[Thing]:
+    """Return every N-th thing from number I on, where `part` is "I/N"."""
+    found = re.fullmatch(r"(\d+)/([1-9]\d*)", part)
+    if found is None or int(found[1]) >= int(found[2]):
+        raise InputError(f"Expected part={part!r} to be I/N, such as 0/6, with I from 0 to N - 1.")
+    return things[int(found[1]) :: int(found[2])]
+
+
+def folder_of(name: str) -> str:
+    """Return the name of the folder in which a problem's runs are stored."""
+    return re.sub(r"\W+", "-", name)
