@@ -376,7 +376,7 @@ def _priced(arms: Any, earned: _Earned, context: Any) -> dict[str, Any]:
             )
     else:
         at_least("unit_cost", unit_cost, 0)
-        costs = (float(unit_cost),) * 2
+        costs = (float(unit_cost), float(unit_cost))
     return {"prices": listed, "costs": costs, "most_units": most}
 
 

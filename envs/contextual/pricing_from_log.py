@@ -416,7 +416,9 @@ class PricingFromLog(TidalChoices):
         }
         if isinstance(self.unit_cost, str):
             length = sqrt(self._known.shape[1]) * (sqrt(2) if self.clock else 1)
-            self.spec = CostSpec.of(grid, costs, feature=self._cost_at, length=length, **facts)
+            self.spec = CostSpec.of(
+                grid.tolist(), costs, feature=self._cost_at, length=length, **facts
+            )
             self._margins = grid - self._costs
             return
         self.spec = PriceListSpec(
@@ -440,7 +442,8 @@ class PricingFromLog(TidalChoices):
         if isinstance(self.unit_cost, str):
             costs = cost_range(self.unit_cost, self.features, "features")
         else:
-            costs = (unit_cost_of(self.unit_cost),) * 2
+            cost = unit_cost_of(self.unit_cost)
+            costs = (cost, cost)
         flag("interactions", self.interactions)
         if self.monotone is not None:
             one_of("monotone", self.monotone, ("clip",))
