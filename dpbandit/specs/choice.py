@@ -35,7 +35,6 @@ from dpbandit.base import (
     abbrev,
     flag,
     reals,
-    rows,
     shaped,
     whole,
 )
@@ -204,7 +203,9 @@ def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Fl
         r = np.take_along_axis(every, level, axis=-1)[..., 0]
         return gain.max(axis=-1), level[..., 0] + 1.0, v, r
 
-    best, margin = _dinkelbach(choose, weight.shape[:-1], at_most)
+    # near the best margin, from either side, there are fewer steps to it
+    start = max(0.0, float(margins.max()) / 2)
+    best, margin = _dinkelbach(choose, weight.shape[:-1], at_most, start)
     return best.astype(np.int64), margin
 
 
@@ -234,28 +235,41 @@ def _dinkelbach(
     choose: Callable[[Floats], tuple[Floats, Floats, Floats, Floats]],
     shape: tuple[int, ...],
     at_most: int,
+    start: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """Run Dinkelbach's steps; return prices (..., N) of N products in the best set, and its margin.
 
     `choose(z)` returns for each product the largest v (r - z) over its prices, with margin r and
-    v = exp(utility); then the price that attains it, and v and r at that price.
+    v = exp(utility); then the price that attains it, and v and r at that price. Steps go to the
+    root of a convex, falling function, so that the first one may begin at any margin `start`.
     """
-    z, best = np.zeros(shape[:-1]), np.zeros(shape)
-    every = rows(z.size)[:, None]
+    z, best, first = np.full(shape[:-1], start), np.zeros(shape), True
     while True:
         gain, price, v, r = choose(z)
-        if at_most < shape[-1]:
-            flat = gain.reshape(-1, shape[-1])
-            flat[every, np.argsort(-flat, axis=1, kind="stable")[:, at_most:]] = 0.0
-            gain = flat.reshape(shape)
-        listed = gain > 0
+        listed = _largest(gain, at_most)
         v = np.where(listed, v, 0.0)
         margin = (v * r).sum(axis=-1) / (1 + v.sum(axis=-1))
-        better = margin > z
+        better = first | (margin > z)
         if not better.any():
             return best, z
         np.copyto(best, listed * price, where=better[..., None])
         np.copyto(z, margin, where=better)
+        first = False
+
+
+def _largest(gain: Floats, at_most: int) -> Bools:
+    """Return a mask (..., N) of the `at_most` largest positive gains, the first ones of ties."""
+    n = gain.shape[-1]
+    if at_most >= n:
+        return gain > 0
+    limits = np.partition(gain, (n - at_most - 1, n - at_most), axis=-1)
+    left_out, last = limits[..., n - at_most - 1, None], limits[..., n - at_most, None]
+    if ((left_out < last) | (last <= 0)).all():
+        return gain > np.maximum(left_out, 0.0)
+    ranks = np.argsort(-gain, axis=-1, kind="stable")
+    listed = gain > 0
+    np.put_along_axis(listed, ranks[..., at_most:], False, axis=-1)
+    return listed
 
 
 MOST_PRODUCTS = 1000  # in the catalogue of one problem
