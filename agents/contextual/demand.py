@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import field
 from functools import cache
 from math import ceil, sqrt
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -32,10 +32,12 @@ from dpbandit.base import (
 from dpbandit.privacy.premises import ALL_FACTS, Fact
 from dpbandit.specs import AgentConfig, ContextualSpec, PremiumSpec, PriceListSpec, ScoringAgent
 
-Features: TypeAlias = Literal["additive", "interactions", "curve"]
-_FEATURES = ("additive", "interactions", "curve")  # choices of `features`, see `demand_rows`
+Features: TypeAlias = Literal["additive", "interactions", "shrunk", "curve"]
+_FEATURES = get_args(Features)  # choices of `features`, see `demand_rows`
 _MAX_BENDS = 8
 """Largest number of principal components that describe a curve's deviation from a line"""
+COMMON_SIZE, CROSSED_SIZE = 0.2, sqrt(0.92)
+"""Factors, in "shrunk" rows, of the constant and the price, and of the price times each feature"""
 _CONSTANT_SIZE, _BENDS_SIZE = 0.5, 0.7
 """Value of a constant feature beside prices in [-1, 1]; largest row norm of `curve`'s components"""
 
@@ -81,10 +83,11 @@ def demand_rows(
 
         additive       (x, p~) / sqrt(2)        utility is linear in the price, one slope for all
         interactions   (x, p~ x) / sqrt(2)      the slope in the price depends on the customer
+        shrunk         (x, 0.2, 0.2 p~, sqrt(0.92) p~ x) / sqrt(2): both, and a constant
         curve          (x, curve(p)) / sqrt(2)  utility is a curve of the price, see `curve`
 
-    Only "curve" adds a constant; otherwise contexts should hold one, as in `OJPricing`. A context
-    with a NaN (no user came) has rows of zeros, which add nothing to a sum.
+    Only "shrunk" and "curve" add a constant; otherwise contexts should hold one, as in `OJPricing`.
+    A context with a NaN (no user came) has rows of zeros, which add nothing to a sum.
 
     >>> spec = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(1.0, 2.0))
     >>> demand_rows(spec, np.array([[0.6, 0.8]])).round(2).tolist()
@@ -100,6 +103,10 @@ def demand_rows(
         extra = extra[price]
     if features == "interactions":
         extra = extra * x
+    elif features == "shrunk":
+        constant = np.full((*x.shape[:-1], 1), COMMON_SIZE)
+        by_price = extra * np.concatenate([constant, CROSSED_SIZE * x], axis=-1)
+        extra = np.concatenate([np.full_like(by_price[..., :1], COMMON_SIZE), by_price], axis=-1)
     lead = context.shape[:-1] if price is not None else (*context.shape[:-1], spec.n_actions)
     d = spec.dim
     rows = np.empty((*lead, d + extra.shape[-1]))

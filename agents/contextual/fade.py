@@ -57,8 +57,10 @@ class FADE(OnDevices, WarmStarted):
     """level that is subtracted from rewards, either the middle of their range or a learned level;
     "auto" is the middle if the link puts the mean reward at x . theta = 0 there"""
     features: Features | Literal["auto"] = "auto"
-    """features of a price on price lists, see `demand_rows`; "auto" is a curve if the link is
-    identity, for which demand need not be a line in the price, else additive"""
+    """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
+    empirical Bayes (`FadePrices`); "auto" is a curve if the link is identity, for which demand need
+    not be a line in the price, else shrunk, or additive with a prior, sums of rewards or more than
+    30 features"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """response of model "regression"; "auto" is "sign" for identity, logistic and probit links,
     else "linear"; "logistic" needs one shared parameter and rewards in [0, 1]"""

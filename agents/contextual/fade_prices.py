@@ -8,7 +8,14 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit
 
-from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec, price_features
+from dpbandit.agents.contextual.demand import (
+    COMMON_SIZE,
+    CROSSED_SIZE,
+    Features,
+    demand_rows,
+    demand_spec,
+    price_features,
+)
 from dpbandit.agents.contextual.fading import (
     GOLDEN_STEP,
     Fading,
@@ -25,6 +32,7 @@ from dpbandit.agents.contextual.released_scores import (
     in_ball,
     with_latest,
 )
+from dpbandit.agents.contextual.shrunk_effects import averaged, ridge_of
 from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, rows
 from dpbandit.privacy import Parallel
 from dpbandit.privacy.batches import CountedSums
@@ -62,14 +70,18 @@ class ScoredSales(Fading):
     known = NoPrior()
     _before = 0  # first rounds, whose sales are counted and not summed
 
+    @property
+    def crossed(self) -> bool:
+        """True if every customer has a price slope of her own."""
+        return self.features in ("interactions", "shrunk")
+
     def sales_statistic(self) -> SaleResiduals:
         """Return the statistic that is summed: the score of a sale and the customer's moments."""
-        additive = self.features != "interactions"
         return SaleResiduals(
             dim=demand_spec(self.spec, self.features).dim,
             features=self.spec.dim,
             # with interactions moments of customers matter more: they aim the scores
-            moment_weight=0.35 if additive else 0.5,
+            moment_weight=0.5 if self.crossed else 0.35,
         )
 
     def fit_sales(self, width: float) -> None:
@@ -80,8 +92,8 @@ class ScoredSales(Fading):
         self._uniforms = self.streams.uniforms("exploration")
         self._normals = self.streams.normals("posterior", D)
         self._customers = ImaginedCustomers(self.streams, spec.dim)
-        self._ridge = prior_stddev(spec.dim, D, self.features) ** -2.0
-        self._aimed = AimedScores(R, D) if self.features == "interactions" else None
+        self._ridge = prior_precision(spec.dim, D, self.features)
+        self._aimed = AimedScores(R, D) if self.crossed else None
         self._admissible = falling if self.features == "additive" else in_ball
         self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
@@ -105,10 +117,14 @@ class ScoredSales(Fading):
         # of a user with the context 0, if hers is not finite
         d, theta = self.spec.dim, self._played
         x = clip_norm(context, self.spec.context_norm) / self.spec.context_norm
-        slope = theta[:, d:]
-        if self.features == "interactions":
+        level, slope = np.vecdot(x, theta[:, :d]), theta[:, d:]
+        if self.features == "shrunk":
+            level = level + COMMON_SIZE * theta[:, d]
+            crossed = CROSSED_SIZE * np.vecdot(x, theta[:, d + 2 :])
+            slope = (COMMON_SIZE * theta[:, d + 1] + crossed)[..., None]
+        elif self.crossed:
             slope = np.vecdot(x, slope)[..., None]
-        no_sale = self._no_sale_odds(np.vecdot(x, theta[:, :d]), slope)
+        no_sale = self._no_sale_odds(level, slope)
         return np.asarray(self._margins / (1 + no_sale))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -154,7 +170,11 @@ class ScoredSales(Fading):
             yield slice(start, start + size)
 
     def _posterior(self) -> tuple[Floats, Floats]:
-        theta, precision = np.empty_like(self._theta), np.empty_like(self._precision)
+        return self._fit(self._theta)
+
+    def _fit(self, start: Floats) -> tuple[Floats, Floats]:
+        """Return the most probable parameter near `start`, (R, D), and its precision."""
+        theta, precision = np.empty_like(start), np.empty_like(self._precision)
         past = self._faded()
         for some in self._blocks():
             theta[some], precision[some] = ReleasedScores(
@@ -162,7 +182,7 @@ class ScoredSales(Fading):
                 ridge=self._ridge,
                 admissible=self._admissible,
                 prior=self.known.of_replicas(some),
-            ).maximise(self._theta[some], STEPS)
+            ).maximise(start[some], STEPS)
         return theta, precision
 
     def _score_sums(self, past: Faded, some: slice) -> tuple[Scores, Floats, Floats]:
@@ -201,10 +221,13 @@ class ScoredSales(Fading):
         """Return N customers' features at prices with indices (R, m, N), (R, m, N, D)."""
         x = customers.swapaxes(1, 2)[:, :, None]  # (R, d, 1, N)
         effects = self._effects.T.take(price, axis=1).swapaxes(0, 1)
-        if self.features == "interactions":
-            effects = effects * x
-        by_coordinate = np.empty((len(x), self.statistic.dim, *price.shape[1:]))
-        by_coordinate[:, : x.shape[1]], by_coordinate[:, x.shape[1] :] = x, effects
+        d, by_coordinate = x.shape[1], np.empty((len(x), self.statistic.dim, *price.shape[1:]))
+        if self.features == "shrunk":
+            by_coordinate[:, d], by_coordinate[:, [d + 1]] = COMMON_SIZE, COMMON_SIZE * effects
+            by_coordinate[:, d + 2 :] = CROSSED_SIZE * effects * x
+        else:
+            by_coordinate[:, d:] = effects * x if self.crossed else effects
+        by_coordinate[:, :d] = x
         by_coordinate /= sqrt(2)
         return by_coordinate.transpose(0, 2, 3, 1)
 
@@ -212,7 +235,11 @@ class ScoredSales(Fading):
         """Return indices (R, m, N) of customers' best prices by m policies' parameters."""
         d, x = self.spec.dim, customers.swapaxes(1, 2)
         level, slope = policies[..., :d] @ x, policies[..., None, d:]
-        if self.features == "interactions":
+        if self.features == "shrunk":
+            level = level + COMMON_SIZE * policies[..., d, None]
+            crossed = CROSSED_SIZE * (policies[..., d + 2 :] @ x)
+            slope = (COMMON_SIZE * policies[..., d + 1, None] + crossed)[..., None]
+        elif self.crossed:
             slope = (policies[..., d:] @ x)[..., None]
         best = np.empty(level.shape, np.int64)
         for j in range(level.shape[1]):  # one at a time, which needs less memory
@@ -226,11 +253,13 @@ class ScoredSales(Fading):
         return np.exp(level / -sqrt(2))[..., None] * prices
 
 
-def prior_stddev(dim: int, length: int, features: Features) -> Floats:
-    """Return prior standard deviations of all `length` parameters for `dim` customer features."""
+def prior_precision(dim: int, length: int, features: Features) -> Floats:
+    """Return prior precisions of all `length` parameters for `dim` customer features."""
+    if features == "shrunk":
+        return ridge_of(dim)
     if features == "interactions":
-        return np.repeat(_CROSSED_PRIOR, dim)
-    return np.full(length, PRIOR)
+        return np.repeat(_CROSSED_PRIOR, dim) ** -2.0
+    return np.full(length, PRIOR) ** -2.0
 
 
 def falling(theta: Floats, at: int = -1) -> Floats:
@@ -337,6 +366,12 @@ class FadePrices(WarmStarted, ScoredSales):
 
     With interactions every customer has her own price slope, no draw is reflected, and scores
     give more weight to directions of small variance (`AimedScores`). Parameters stay in a ball.
+    With features="shrunk" these effects of features are shrunk by empirical Bayes (`averaged`)::
+
+        after release m     one fit gives a quadratic likelihood; each of six priors, of effects
+                            small to large, has there its mean and its evidence in closed form;
+                            theta = the mean over priors, weighted by their evidence; a constant
+                            and a slope that all customers share have wide priors
 
     p is computed from the theta in force when the reward arrives. With delayed rewards the prices
     of a batch are therefore those of older policies, each for its share of the synthetic customers.
@@ -354,17 +389,26 @@ class FadePrices(WarmStarted, ScoredSales):
     1.0
     """
 
-    features: Literal["additive", "interactions"] = "additive"
-    """features of a price, with one slope for all customers or one for each (`demand_rows`)"""
+    features: Literal["additive", "interactions", "shrunk"] = "additive"
+    """features of a price, with one slope for all customers or one for each (`demand_rows`), or
+    one for each that is shrunk to what they have in common"""
 
     def begin(self) -> None:
-        spec, additive = self.spec, self.features == "additive"
+        spec = self.spec
         self.statistic = self.sales_statistic()
         D = self.statistic.dim
         self.sum_up(self.statistic, self.releases.first(spec, 5 * sqrt(D), least=7.5))
-        crossed = "" if additive else ", times each of them"
+        crossed = ", times each of them" if self.crossed else ""
         self.start_from(D, f"of {spec.dim} features of a customer and of the price{crossed}")
-        self.fit_sales(min_width(self.releases.mu) if additive else _CROSSED_WIDTH)
+        self.fit_sales(_CROSSED_WIDTH if self.crossed else min_width(self.releases.mu))
+        self._mode = self._theta
+
+    def _posterior(self) -> tuple[Floats, Floats]:
+        if self.features != "shrunk":
+            return super()._posterior()
+        self._mode, precision = self._fit(self._mode)
+        theta, precision = averaged(self._mode, precision, self.spec.dim)
+        return in_ball(theta), precision
 
 
 def min_width(mu: float) -> float:

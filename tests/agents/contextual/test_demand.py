@@ -58,7 +58,7 @@ def pricing(scores, replicas=2, **fields):
     return inner, Priced(inner, **fields).make(SPEC, Streams(range(replicas)))
 
 
-@each("features", ["additive", "interactions"])
+@each("features", ["additive", "interactions", "shrunk"])
 @each("order", [1, 2, np.inf])
 def test_rows_have_norm_at_most_one_whatever_the_context(features, order):
     """Property: contexts inside, on and far beyond the public bound, and no numbers at all."""
@@ -84,6 +84,9 @@ def test_rows_by_hand():
     np.testing.assert_allclose(demand_rows(SPEC, x)[0], additive)
     crossed = np.array([[0.6, 0.8, p * 0.6, p * 0.8] for p in (-1, 1, 1 / 3)]) / 2**0.5
     np.testing.assert_allclose(demand_rows(SPEC, x, "interactions")[0], crossed)
+    common = np.array([[0.2, 0.2 * p] for p in (-1, 1, 1 / 3)]) / 2**0.5
+    both = np.column_stack([crossed[:, :2], common, crossed[:, 2:] * 0.92**0.5])
+    np.testing.assert_allclose(demand_rows(SPEC, x, "shrunk")[0], both)
     same = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(2.0, 2.0), delay=4)
     assert (demand_rows(same, x)[..., 2] == 0).all()
     inner = demand_spec(same)

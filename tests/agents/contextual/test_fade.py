@@ -57,6 +57,7 @@ VARIANTS = {
     "logistic": (FADE(model="regression", response="logistic"), SHARED), "demand": (FADE(), PRICES),
     "demand of rewards": (REWARDS, PRICES), "interactions": (FADE(features="interactions"), PRICES),
     "curve": (FADE(), replace(PRICES, link="identity")),
+    "additive": (FADE(features="additive"), PRICES),
     "curve, delayed": (FADE(features="curve"), replace(PRICES, delay=20)),
     "other batches": (FADE(model="moments", first_batch=70, growth=0.0, fade=0.9), DISJOINT),
     "delayed": (FADE(), replace(PRICES, delay=20)),
@@ -158,8 +159,8 @@ def test_anytime_agents_do_not_see_the_horizon(variant):
 
 def test_batches_grow_by_a_tenth():
     """Golden: first batches 4.5 sqrt(d) K / mu for moments, 8 sqrt(d) blocks / mu for regression,
-    40 sqrt(d + 1) / mu for demand and a quarter of that by residuals, between 30 (by residuals 7.5)
-    and T / 10, rounded up."""
+    40 sqrt(d + 1) / mu for demand, 10 sqrt(D) / mu by residuals of D numbers, between 30 (by
+    residuals 7.5) and T / 10, rounded up."""
     mu = mu_of(1.0, 1e-5)
     prices = OJPricing(horizon=20_000).spec
     for config, spec, first in (
@@ -168,7 +169,8 @@ def test_batches_grow_by_a_tenth():
         (FADE(), contextual(n_actions=5), ceil(22.5 * sqrt(50) / mu)),
         (FADE(), contextual(dim=9, shared=True), ceil(24 / mu)),
         (REWARDS, prices, ceil(80 / mu)),
-        (FADE(), prices, ceil(20 / mu)),
+        (FADE(features="additive"), prices, ceil(20 / mu)),
+        (FADE(), prices, ceil(10 * sqrt(8) / mu)),
         (FADE(epsilon=inf), prices, 8),
         (FADE(epsilon=inf), contextual(), 30),
         (FADE(first_batch=7), contextual(), 7),
@@ -287,7 +289,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         FadeArms: 2 * sqrt(1 + 0.15**2 + 0.2**2 * (variant in LEVELS)),
         FadeSlates: sqrt(4 * 1.09 + 2 * 0.275**2),
         FadeCurve: sqrt(4 + 4.5 * 0.35**2),
-        FadePrices: sqrt(4 + 4.5 * (0.5 if variant == "interactions" else 0.35) ** 2),
+        FadePrices: sqrt(4 + 4.5 * (0.35 if variant == "additive" else 0.5) ** 2),
     }[type(inner)]
     seen = sqrt(sum(config.fade ** (2 * k) for k in range(len(sums._ends))))
     share = 1.0
@@ -322,7 +324,7 @@ def adversaries(spec, count, seed):
     return x, rng.integers(0, spec.n_actions, count), rng.choice(odd, count)
 
 
-STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards", "interactions")
+STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards", "additive")
 
 
 @every_variant

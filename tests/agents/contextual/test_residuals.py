@@ -29,6 +29,7 @@ from dpbandit.agents.contextual.fade_prices import (
 from dpbandit.agents.contextual.fade_slates import ImaginedSlates
 from dpbandit.agents.contextual.fading import in_force
 from dpbandit.agents.contextual.released_scores import MAX_NORM, ReleasedScores, Scores, faded
+from dpbandit.agents.contextual.shrunk_effects import WIDTHS, averaged, ridge_of
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
 from dpbandit.specs.protocols import ContextualSpec
@@ -246,7 +247,7 @@ def test_releases_without_noise_are_not_taken_at_their_word(monkeypatch):
         lambda *facts: seen.append(facts[2]) or faded(*facts),
     )
     for epsilon in (inf, 1.0):
-        agent = FADE(epsilon=epsilon, first_batch=2).make(PRICES, Streams([0]))
+        agent = FADE(epsilon=epsilon, first_batch=2, features="additive").make(PRICES, Streams([0]))
         for _ in range(2):
             agent.update(np.zeros((1, 2)), np.array([0]), np.array([1.0]))
     assert seen == [2.0, agent.sums.stddev]
@@ -319,15 +320,16 @@ def test_scores_are_aimed_where_rows_vary():
 
 def test_customers_who_differ_in_what_a_price_costs_them():
     """Statistical: of half of the customers few buy, at any price, of the others many but at the
-    highest. With interactions 10 replicas earn 95 % of the best prices' profit at epsilon 4, with
-    one slope for everybody not even 90 %: less demand is then taken for a lower best price."""
+    highest. With interactions, shrunk or not, 10 replicas earn 95 % of the best prices' profit at
+    epsilon 4, with one slope for everybody not even 90 %: less demand is then taken for a lower
+    best price."""
     truth, spec = np.array([-0.5, 1.0, -2.55, -2.45]), replace(PRICES, horizon=1500)
 
     def demand(x):
         return expit(2 * demand_rows(spec, x, "interactions") @ truth)
 
     share = {}
-    for features in ("additive", "interactions"):
+    for features in ("additive", "interactions", "shrunk"):
         rng = np.random.default_rng(3)
         agent = FADE(epsilon=4.0, features=features).make(spec, Streams(range(10)))
         for _ in range(1499):
@@ -342,12 +344,38 @@ def test_customers_who_differ_in_what_a_price_costs_them():
             earned += profit[np.arange(10), agent.scores(x).argmax(axis=1)].mean()
             best += profit.max(axis=1).mean()
         share[features] = earned / best
-    assert share["additive"] < 0.90 < 0.95 < share["interactions"]
+    assert share["additive"] < 0.90 < 0.95 < min(share["interactions"], share["shrunk"])
+
+
+def test_priors_are_averaged_by_their_evidence():
+    """Oracle: data y = A theta + noise whose law under each prior is scipy's normal density; means
+    are those of y's normal joint law with theta."""
+    A = np.random.default_rng(5).standard_normal((2, 9, 6))
+    y = np.array([A[0] @ [3, 0, 1, -2, 0.1, 0], A[1] @ [0.1, 0.2, 2, -5, 2, -3]])
+    mode, precision = [], []
+    for one, seen in zip(A, y, strict=True):
+        precision.append(one.T @ one + np.diag(ridge_of(2)))
+        mode.append(np.linalg.solve(precision[-1], one.T @ seen))
+    theta, kept = averaged(np.array(mode), np.array(precision), 2)
+    for r in range(2):
+        laws = []
+        for level, slope in WIDTHS:
+            prior = np.diag([level, level, 27, 15, slope, slope]) ** 2.0
+            law = A[r] @ prior @ A[r].T + np.eye(9)
+            mean = prior @ A[r].T @ np.linalg.solve(law, y[r])
+            density = multivariate_normal(np.zeros(9), law).logpdf(y[r])
+            laws.append((density, mean, A[r].T @ A[r] + np.linalg.inv(prior)))
+        densities, means, precisions = zip(*laws, strict=True)
+        weights = np.exp(np.array(densities) - max(densities))
+        assert np.sort(weights)[-2] > 1e-3  # more than one prior counts
+        np.testing.assert_allclose(theta[r], weights @ means / weights.sum(), rtol=1e-8)
+        np.testing.assert_allclose(kept[r], precisions[np.argmax(densities)], rtol=1e-8)
 
 
 def test_draws_that_rise_in_the_price_are_mirrored(monkeypatch):
     """None is moved to the least slope, where half of all draws as wide as these would be."""
-    agent = FADE(epsilon=1.0, first_batch=5).make(PRICES, Streams(range(200)))
+    config = FADE(epsilon=1.0, first_batch=5, features="additive")
+    agent = config.make(PRICES, Streams(range(200)))
     wide = np.tile([0.0, 0.0, -0.1], (200, 1)), np.tile(np.eye(3) / 25, (200, 1, 1))
     monkeypatch.setattr(agent, "_posterior", lambda: wide)
     for _ in range(5):

@@ -1,0 +1,40 @@
+"""Posterior of demand in which the effects of customers' features are shrunk by empirical Bayes."""
+
+import numpy as np
+
+from dpbandit.base import Floats
+
+WIDTHS = ((0.3, 0.1), (2.0, 0.1), (8.0, 0.1), (2.0, 1.0), (8.0, 1.0), (8.0, 4.0))
+"""Candidate prior standard deviations of customers' features in their effects on utility, and on
+its slope in the price"""
+_COMMON_STDDEV = 27.0, 15.0
+"""Prior standard deviations of the constant and of the price slope that all customers share"""
+_FIT_STDDEV = 4.0, 2.0
+"""Prior standard deviations, in place of `WIDTHS`, of the one fit to the releases"""
+
+
+def ridge_of(dim: int, widths: tuple[float, float] = _FIT_STDDEV) -> Floats:
+    """Return prior precisions of parameters of "shrunk" `demand_rows`, (2 dim + 2,)."""
+    level, slope = np.full(dim, widths[0]), np.full(dim, widths[1])
+    return np.concatenate([level, _COMMON_STDDEV, slope]) ** -2.0
+
+
+def averaged(mode: Floats, precision: Floats, dim: int) -> tuple[Floats, Floats]:
+    """Return the mean (R, D) over candidate priors, and the likeliest one's precision (R, D, D).
+
+    The `mode` and `precision` of the fit with `ridge_of(dim)` give a quadratic likelihood
+    exp(b . theta - theta' L theta / 2), from which every prior of `WIDTHS` has its posterior and
+    its evidence in closed form. Means are averaged with the evidence as weights.
+    """
+    b, likelihood = np.matvec(precision, mode), precision - np.diag(ridge_of(dim))
+    ridges = np.array([ridge_of(dim, widths) for widths in WIDTHS])[:, None]  # (6, 1, D)
+    precisions = likelihood + ridges[..., None] * np.eye(ridges.shape[-1])  # (6, R, D, D)
+    means = np.linalg.solve(precisions, np.broadcast_to(b[..., None], (*precisions.shape[:-1], 1)))
+    means = means[..., 0]
+    size = np.log(ridges).sum(axis=-1) - np.linalg.slogdet(precisions)[1]
+    evidence = (size + np.vecdot(b, means)) / 2  # (6, R)
+    weights = np.exp(evidence - evidence.max(axis=0))
+    weights /= weights.sum(axis=0)
+    best = precisions[evidence.argmax(axis=0), np.arange(len(mode))]
+    # not one product, whose order of summation would depend on the number of replicas
+    return np.asarray((weights[..., None] * means).sum(axis=0)), best
