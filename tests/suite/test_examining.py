@@ -14,7 +14,7 @@ from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.running.settings import parse_agent
 from dpbandit.suite import run_suite, verify
 from dpbandit.suite.catalogue import Suite, SuiteProblem, assignment_of
-from dpbandit.suite.examining import _AUDIT_RUNS, examined, long_enough
+from dpbandit.suite.examining import examined, long_enough
 from dpbandit.suite.playing import FINDINGS
 from dpbandit.testing import check_agent
 
@@ -136,10 +136,12 @@ def _tiny():
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    """A suite of one problem of 400 rounds, none of whose results are shipped."""
+    """A suite of one problem of 400 rounds, none of whose results are shipped; tests without
+    audits, which test_suite.py has."""
     monkeypatch.setattr("dpbandit.suite.catalogue.suite", _tiny)
-    monkeypatch.setattr("dpbandit.suite.playing.frozen", lambda size: ())
-    monkeypatch.setitem(_AUDIT_RUNS, "small", 400)
+    for module in ("playing", "verifying"):
+        monkeypatch.setattr(f"dpbandit.suite.{module}.frozen", lambda size: ())
+    monkeypatch.setattr("dpbandit.suite.examining.audited", lambda config, size, **how: None)
 
 
 def _said_in_24_rounds(kind):
@@ -174,9 +176,12 @@ def test_an_honest_agent_is_examined_until_it_plays_from_releases():
     assert "replay: in 400 rounds of tiny" in found["tests"][-1]
 
 
-def test_an_agent_whose_tests_fail_is_refused_whatever_the_file_says(tmp_path):
+def test_an_agent_whose_tests_fail_is_refused_whatever_the_file_says(tmp_path, monkeypatch):
     """What leaks late is played, and the file says so, or says that its tests pass."""
     agent = f"{HERE}:LeaksLate"
+    found = examined(agent, "small")
+    for module in ("playing", "verifying"):
+        monkeypatch.setattr(f"dpbandit.suite.{module}.examined", lambda *one, **how: {**found})
     done = run_suite([agent], tmp_path, progress=False)
     assert done.findings[agent]["failed"]
     passed = done.findings[agent] | {"failed": ""}
