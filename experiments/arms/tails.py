@@ -1,4 +1,4 @@
-"""Mean and tail of the regret of the newest private agents on arms without contexts.
+"""Mean and tail of the regret of the newest private agents on arms without contexts::
 
     python -m dpbandit.experiments.arms.tails [--quick] [--out DIR] [--replicas R]
 
