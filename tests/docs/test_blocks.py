@@ -143,7 +143,8 @@ def parse(module, words):
     """The options of a study, up to the point where its work begins."""
     app = typer.Typer()
     try:
-        study = import_module(f"{module}.__main__")
+        study = import_module(module)
+        study = study if hasattr(study, "main") else import_module(f"{module}.__main__")
         app.command()(study.main)
         given = typer.main.get_command(app).make_context(module, list(words)).params
     except Exception as mistake:

@@ -1,20 +1,25 @@
 """Generated problems, and what is said of defaults that play them."""
 
 from math import inf
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dpbandit.base import Streams
+from dpbandit.experiments import choosing
 from dpbandit.experiments.choosing import __main__ as choice, monotone
 from dpbandit.experiments.choosing.monotone import Case, Line, largest_rise, rises
 from dpbandit.experiments.choosing.problems import HORIZONS, KINDS, Drawn, part_of, problems
 from dpbandit.experiments.choosing.worlds import Numbers
 from dpbandit.running.environments import problem_maker
 from dpbandit.testing import check_problem
-from tests.each import asserting, in_turn, refused
+from tests.each import asserting, by_rota, in_turn, refused
 from tests.experiments.runs import run_command
+
+PARTS = 6
+"""Number of parts of the monotone study, of which a commit runs one"""
 
 
 def test_a_seed_decides():
@@ -82,6 +87,18 @@ def test_what_rises_is_played_again_by_others(tmp_path, monkeypatch):
         *(("fade", axis) for axis in ("epsilon", "rounds")),
         *(("recommend", axis) for axis in ("epsilon", "rounds")),
     }
+
+
+@pytest.mark.parametrize("part", by_rota(range(PARTS), PARTS))
+def test_more_is_never_worse(part, tmp_path):
+    """Lines that rise are those of the page, whose store says by how much. A false alarm needs 3
+    errors by each of two sets of users: about 1 in 500 for each part."""
+    known = pd.read_csv(Path(choosing.__file__).with_name("monotone.csv"), comment="#")
+    known = known.query("run == 'quick' and holds")
+    known = {*zip(known["problem"], known["agent"], known["axis"], strict=True)}
+    for case in part_of(monotone.cases(monotone.FULL_SIZES["seed"]), f"{part}/{PARTS}"):
+        found = rises(case, monotone.QUICK_SIZES, tmp_path / case.name.replace(" ", "-"))
+        assert not {one[:3]: one for one in found if one.holds and one[:3] not in known}
 
 
 @in_turn(0)
