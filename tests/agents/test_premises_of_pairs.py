@@ -69,7 +69,6 @@ def configs():
                     break
 
 
-@cache
 def pairs():
     """(id, config, spec, sentence of the refusal or None) of all that would promise something."""
     found = []
@@ -106,9 +105,8 @@ def owed(name, spec):
     return agent == "allocation-ts" and (guarded or moved or spec.masks == "user")
 
 
-@pytest.mark.slow
-def test_refusals_are_exactly_those_that_a_proof_is_owed_for():
-    found = pairs()
+def check_refusals(found):
+    """Refused are exactly the pairs that a proof is owed for."""
     refused = {(name, spec) for name, _, spec, why in found if why}
     assert len(found) - len(refused) > ENOUGH
     assert refused == {(name, spec) for name, _, spec, _ in found if owed(name, spec)}
@@ -122,22 +120,24 @@ def test_refusals_are_exactly_those_that_a_proof_is_owed_for():
 
 
 @pytest.mark.slow
-def test_whatever_is_accepted_passes_the_billboard():
-    """Replays one accepted pair in `ROTA`, others at each commit. Refused pairs are replayed, too:
-    behind each wrapper some of them fail, which shows that the check can fail."""
-    failed = []
+def test_refusals_are_owed_and_whatever_is_accepted_passes_the_billboard():
+    """Refused are exactly the pairs that a proof is owed for. Replays one accepted pair in `ROTA`,
+    others at each commit. Refused pairs are replayed, too: behind each wrapper some of them fail,
+    which shows that the check can fail. One test, as two workers would make all pairs twice."""
+    failed, found = [], pairs()
+    check_refusals(found)
     narrow = patch("dpbandit.agents.contextual.guard.SafetyNet.widths", narrow_widths)
     no_promises = patch.object(Premises, "promises", False)
-    for place, (name, config, spec, why) in enumerate(pairs()):
+    for place, (name, config, spec, why) in enumerate(found):
         if spec.masks == "user" if why else (place + turn()) % ROTA:
             continue
         with narrow, no_promises:
             one, two, t = two_worlds(config, spec, (0, 14), replicas=4)
-            found = billboard_differences(one, two, t)
+            leaks = billboard_differences(one, two, t)
             if why is None:
                 check_sensitivity(one, two, t)
-        assert why or not found, (name, spec, found)
-        failed += [name.rpartition(":")[0]] if found else []
+        assert why or not leaks, (name, spec, leaks)
+        failed += [name.rpartition(":")[0]] if leaks else []
     assert {"guarded", "per-person"} <= set(failed)
 
 
