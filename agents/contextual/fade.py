@@ -85,6 +85,10 @@ class FADE(OnDevices, WarmStarted):
         return agent_for(self, spec)
 
     def gaussian(self, spec: ContextualSpec) -> "FADE":
-        """Return this agent without the price curve, whose sales counts need Laplace noise."""
-        curved = spec.priced and self.features == "auto" and features_for(self, spec) == "curve"
-        return replace(self, features="additive") if curved else self
+        """Return this agent with one price slope unless `features` are set.
+
+        Sales counts of the price curve need Laplace noise, and with the noise of a person's budget
+        shrunk effects lose more than a line.
+        """
+        chosen = self.features == "auto" and spec.priced and features_for(self, spec) != "additive"
+        return replace(self, features="additive") if chosen else self
