@@ -138,7 +138,7 @@ def _lines_of(
     """Yield the lines of an agent, none where it does not fit or the environment needs a file."""
     for axis, places in axes.items():
         try:
-            some = [_configuration(case, agent, *at, users) for _, *at in places]
+            some = [_configuration(case, agent, epsilon, T, users) for _, epsilon, T in places]
         except InputError:
             continue
         if "uniform" not in {one.name for one in some}:

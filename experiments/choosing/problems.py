@@ -68,7 +68,8 @@ def _wide_numbers(draw: Draws) -> tuple[str, dict[str, Any]]:
     low, place = -draw.between(0, 0.5), place if draw.whole(0, 1) else 1 - place
     shares = {"low": low, "high": low + 1, "level": low + place}
     shares |= {"spread": draw.between(0.08, 0.16), "noise": draw.between(0.05, 0.2)}
-    return _numbers(draw, law="uniform", **{k: round(width * v, 6) for k, v in shares.items()})
+    scaled: dict[str, Any] = {name: round(width * share, 6) for name, share in shares.items()}
+    return _numbers(draw, law="uniform", **scaled)
 
 
 def _scores(draw: Draws) -> tuple[str, dict[str, Any]]:
@@ -99,13 +100,25 @@ def _friedman(draw: Draws) -> tuple[str, dict[str, Any]]:
     if draw.whole(0, 1):
         return _numbers(draw, dims, contexts=contexts, level=0.5, spread=draw.between(0.3, 0.45))
     noise, spread = draw.between(0.1, 0.3), draw.between(0.4, 0.8)
-    more = {"law": "uniform", "low": -1.0, "high": 1.0, "level": 0.0, "noise": noise}
+    more: dict[str, Any] = {
+        "law": "uniform",
+        "low": -1.0,
+        "high": 1.0,
+        "level": 0.0,
+        "noise": noise,
+    }
     return _numbers(draw, dims, contexts=contexts, spread=spread, **more)
 
 
 def _student(draw: Draws) -> tuple[str, dict[str, Any]]:
     room, noise = draw.between(5, 20), draw.between(0.3, 1)
-    more = {"law": "student", "low": -room, "high": room, "level": 0.0, "spread": 1.0}
+    more: dict[str, Any] = {
+        "law": "student",
+        "low": -room,
+        "high": room,
+        "level": 0.0,
+        "spread": 1.0,
+    }
     return _numbers(draw, noise=noise, **more)
 
 
@@ -138,6 +151,7 @@ def _arms(draw: Draws) -> tuple[str, dict[str, Any]]:
 
 def _slates(draw: Draws) -> tuple[str, dict[str, Any]]:
     arms, base_rate = draw.whole(4, 15), draw.between(0.05, 0.5)
+    more: dict[str, Any]
     if draw.whole(0, 1):
         more = {"taste": draw.whole(2, 5), "appeal": draw.between(0.7, 1.5)}
         return "Recommendation", {"n_actions": arms, "base_rate": base_rate, **more}
