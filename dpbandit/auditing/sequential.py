@@ -24,7 +24,7 @@ import numpy as np
 
 from dpbandit.auditing.bounds import Claim, Finding
 from dpbandit.auditing.views import Columns, Scorer, halves, joined, learned_scores
-from dpbandit.base import Bools, Floats, rounded
+from dpbandit.base import Floats, rounded
 from dpbandit.privacy.curves import delta_of
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
@@ -66,6 +66,33 @@ class Bet(NamedTuple):
         return factor
 
 
+class Counted(NamedTuple):
+    """Thresholds for a score, and how often runs on A and on B reached them so far."""
+
+    cuts: Floats
+    """(C,)"""
+    shares: Floats
+    """(C, 4), of pairs with each of `_OUTCOMES`; 0.5 is added to counts"""
+
+
+_OUTCOMES = ((True, True), (True, False), (False, True), (False, False))
+"""(A's score >= cut, B's score >= cut)."""
+
+
+def outcome_counts(past: Scores) -> dict[str, Counted]:
+    """Count the outcomes of all pairs so far at each threshold, by score."""
+    return {name: _counted(*values) for name, values in past.items()}
+
+
+def _counted(a: Floats, b: Floats) -> Counted:
+    cuts = np.unique(np.quantile(np.concatenate([a, b]), _CUT_QUANTILES, method="nearest"))
+    reached_a, reached_b = (values[:, None] >= cuts for values in (a, b))
+    n, joint = len(a), (reached_a & reached_b).sum(axis=0)
+    in_a, in_b = reached_a.sum(axis=0), reached_b.sum(axis=0)
+    counts = np.stack([joint, in_a - joint, in_b - joint, n - in_a - in_b + joint], axis=1)
+    return Counted(cuts, (counts + 0.5) / (n + 2))
+
+
 class Wealth:
     """Wealth, at first 1, of bets against one or several pairs (epsilon, delta) of a claim.
 
@@ -77,15 +104,17 @@ class Wealth:
     def __init__(self, points: Points, failure: float) -> None:
         self.points = tuple((e, d) for e, d in points if e < _MAX_EPSILON and d < 1)
         self.log, self.max_log, self._refuting_log = 0.0, 0.0, -np.log(failure)
+        if self.points:
+            self._stakes, self._log_gains = _gains(self.points)
 
     @property
     def refuted(self) -> bool:
         """True if the wealth has ever reached 1 / `failure`."""
         return bool(self.max_log >= self._refuting_log)
 
-    def play(self, past: Scores, block: Scores) -> int:
+    def play(self, past: Mapping[str, Counted], block: Scores) -> int:
         """Bet on a block, given `past`; return the number of pairs until a refutation, or all."""
-        bets = [self._best(name, *past[name]) for name in past] if self.points else []
+        bets = [self._best(name, past[name]) for name in past] if self.points else []
         gains = [np.cumsum(np.log(bet.gains(block))) for bet in bets if bet is not None]
         n = len(next(iter(block.values()))[0])
         if not gains:
@@ -96,39 +125,31 @@ class Wealth:
         reached = np.flatnonzero(path >= self._refuting_log)
         return int(reached[0]) + 1 if len(reached) else n
 
-    def _best(self, name: str, a: Floats, b: Floats) -> Bet | None:
+    def _best(self, name: str, past: Counted) -> Bet | None:
         """Return the bet on a score that would have won most so far, None if no bet would have."""
-        cuts = np.unique(np.quantile(np.concatenate([a, b]), _CUT_QUANTILES, method="nearest"))
-        above_a, above_b = (values[:, None] >= cuts for values in (a, b))
-        outcomes = _outcomes(above_a, above_b)
-        epsilons, deltas = (np.array(one)[:, None, None] for one in zip(*self.points, strict=True))
-        factors = np.exp(epsilons)
-        stakes = _STAKES / (factors + deltas)  # (P, 1, L)
         found: tuple[float, Bet | None] = 0.0, None
-        shares = np.stack([*outcomes.values()], axis=1)  # (C, 4)
-        for forward in (True, False):
-            called = [(b, a) if forward else (not a, not b) for a, b in outcomes]
-            gains = [stakes * (hit - factors * wrong - deltas) for hit, wrong in called]
-            growth: Floats = shares @ np.log1p(np.concatenate(gains, axis=1))  # (P, C, L)
+        for forward, log_gains in self._log_gains.items():
+            growth: Floats = past.shares @ log_gains  # (P, C, L)
             p, c, stake = np.unravel_index(int(growth.argmax()), growth.shape)
             if growth[p, c, stake] > found[0]:
-                lam = _STAKE_DISCOUNT * float(stakes[p, 0, stake])
-                bet = Bet(name, float(cuts[c]), forward, *self.points[int(p)], lam)
+                lam = _STAKE_DISCOUNT * float(self._stakes[p, 0, stake])
+                bet = Bet(name, float(past.cuts[c]), forward, *self.points[int(p)], lam)
                 found = float(growth[p, c, stake]), bet
         return found[1]
 
 
-def _outcomes(a: Bools, b: Bools) -> dict[tuple[bool, bool], Floats]:
-    """Map (A's score >= cut, B's score >= cut) to the share of pairs; 0.5 is added to counts."""
-    n, above_ab = len(a), (a & b).sum(axis=0)
-    above_a, above_b = a.sum(axis=0), b.sum(axis=0)
-    counts = {
-        (True, True): above_ab,
-        (True, False): above_a - above_ab,
-        (False, True): above_b - above_ab,
-        (False, False): n - above_a - above_b + above_ab,
-    }
-    return {outcome: (count + 0.5) / (n + 2) for outcome, count in counts.items()}
+def _gains(points: Points) -> tuple[Floats, dict[bool, Floats]]:
+    """Return stakes, (P, 1, L), and for each direction logarithms of the factors by which a pair of
+    each of `_OUTCOMES` changes the wealth, (P, 4, L)."""
+    epsilons, deltas = (np.array(one)[:, None, None] for one in zip(*points, strict=True))
+    factors = np.exp(epsilons)
+    stakes = _STAKES / (factors + deltas)
+    logs = {}
+    for forward in (True, False):
+        called = [(b, a) if forward else (not a, not b) for a, b in _OUTCOMES]
+        gains = [stakes * (hit - factors * wrong - deltas) for hit, wrong in called]
+        logs[forward] = np.log1p(np.concatenate(gains, axis=1))
+    return stakes, logs
 
 
 def gaussian_points(mu: float) -> Points:
@@ -162,11 +183,12 @@ class Evidence:
 
     def play(self, past: Scores, block: Scores) -> int:
         """Play all bets on a block; return the number of pairs played against the claim."""
+        counts = outcome_counts(past)
         for levels in (self._epsilons, self._mus):
             for wealth in levels.values():
                 if not wealth.refuted:
-                    wealth.play(past, block)
-        return self.claim.play(past, block)
+                    wealth.play(counts, block)
+        return self.claim.play(counts, block)
 
     def finding(self, failure: float) -> Finding:
         """Return the finding from all blocks; it is wrong with probability at most `failure`."""

@@ -19,6 +19,7 @@ from dpbandit.auditing.sequential import (
     bet_until_known,
     blocks,
     gaussian_points,
+    outcome_counts,
 )
 from dpbandit.auditing.small_problems import SMALL_PROBLEMS
 from dpbandit.auditing.users import Always, Pair
@@ -158,7 +159,7 @@ def refuted(law, audits):
         wealth = Wealth(points, FAILURE)
         for block in blocks(400)[1:]:
             seen, now = slice(block.start), slice(block.start, block.stop)
-            wealth.play({"s": (a[seen], b[seen])}, {"s": (a[now], b[now])})
+            wealth.play(outcome_counts({"s": (a[seen], b[seen])}), {"s": (a[now], b[now])})
         wrong += wealth.refuted
     return wrong
 
@@ -226,7 +227,9 @@ def test_a_bet_is_fair_where_the_promise_is_just_kept_and_is_on_what_was_seen(fo
     assert chance @ bet.gains({"s": (a, b)}) == pytest.approx(1.0)
     one, other = np.zeros(100), np.repeat([0.0, 1.0], [70, 30])
     seen = (one, other) if forward else (1 - other, np.ones(100))
-    assert Wealth(((3.0, 0.0),), 0.05)._best("s", *seen).forward == forward
+    assert (
+        Wealth(((3.0, 0.0),), 0.05)._best("s", outcome_counts({"s": seen})["s"]).forward == forward
+    )
 
 
 DISJOINT, *_ = SMALL_PROBLEMS
