@@ -19,6 +19,7 @@ class FADE(OnDevices, WarmStarted):
     (`fade_choice.TABLE`) and passes its settings to the agent of that model::
 
         model        agent                       for
+        asked        `FadeAsking`                arms, one of the next two by first users' counts
         arms         `FadeArms`                  arms with parameters of their own
         answers      `FadeCentred`               arms as above, no known link, too few users
         slates       `FadeSlates`                a shared parameter, one row of features per arm
@@ -35,9 +36,11 @@ class FADE(OnDevices, WarmStarted):
 
     Guarantee:
         The guarantee of the model's agent, see `Fading`: (epsilon, delta)-joint DP, and exactly
-        mu-GDP. The cost of a private centre (`PrivatelyCentred`) is part of the target. A `prior`
-        must be public, or released under a budget that adds to this one: a prior from `prior_from`
-        states its cost for the people of its log, which is in the ledger and part of the target.
+        mu-GDP for users who are summed. Users who are asked, or whose sales a curve counts, are in
+        no sum; their counts are epsilon-DP. The cost of a private centre (`PrivatelyCentred`) is
+        part of the target. A `prior` must be public, or released under a budget that adds to this
+        one: a prior from `prior_from` states its cost for the people of its log, which is in the
+        ledger and part of the target.
 
     **Limits.** Greedy play has no worst-case regret bound. No certificate covers the choice of
     default settings, made by trials on problems that we do not report on (docs/fade.md).
@@ -48,7 +51,7 @@ class FADE(OnDevices, WarmStarted):
     1.0
     """
 
-    # 18 settings, those of all models: each agent that it chooses has 6 to 11 of them
+    # 19 settings, those of all models: each agent that it chooses has 6 to 11 of them
     model: Model | Literal["auto"] = "auto"
     """model of rewards, from the tables above; "auto" chooses it by properties of the problem"""
     coding: Literal["residuals", "rewards"] = "residuals"
@@ -56,6 +59,9 @@ class FADE(OnDevices, WarmStarted):
     centring: Literal["auto", "public", "private"] = "auto"
     """level that is subtracted from rewards, either the middle of their range or a learned level;
     "auto" is the middle if the link puts the mean reward at x . theta = 0 there"""
+    asks: bool = True
+    """True if model="auto" may ask the first users; they are not asked if they return, if rewards
+    arrive late, if arms come and go, or with `prior`, `trust`, `centring` or `anytime`"""
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
     empirical Bayes (`FadePrices`); "auto" is a curve if the link is identity, for which demand need
@@ -85,10 +91,10 @@ class FADE(OnDevices, WarmStarted):
         return agent_for(self, spec)
 
     def gaussian(self, spec: ContextualSpec) -> "FADE":
-        """Return this agent with one price slope unless `features` are set.
+        """Return this agent without questions, and with one price slope unless `features` are set.
 
-        Sales counts of the price curve need Laplace noise, and with the noise of a person's budget
-        shrunk effects lose more than a line.
+        Answers and sales counts need Laplace noise, and with the noise of a person's budget shrunk
+        effects lose more than a line.
         """
         chosen = self.features == "auto" and spec.priced and features_for(self, spec) != "additive"
-        return replace(self, features="additive") if chosen else self
+        return replace(self, asks=False, features="additive" if chosen else self.features)

@@ -19,7 +19,7 @@ from dpbandit.agents.contextual.fading import (
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.base import Floats, Ints, clip_norm, pick, rows
 from dpbandit.privacy.residuals import Reference, SignedResiduals, unit
-from dpbandit.specs import LINKS, Prior, posterior
+from dpbandit.specs import LINKS, ContextualSpec, Prior, posterior
 
 _WEIGHT_FLOOR = 0.8
 """Floor of a coordinate's squared weight in the next batch; the mean of squared weights is 1"""
@@ -122,7 +122,7 @@ class FadeArms(OnDevices, WarmStarted):
             level_weight=_LEVEL_WEIGHT if level else 0.0,
         )
         forgets = K * d <= _MAX_FORGETTING_COORDINATES and not level and releases.fade < 1
-        first = releases.first(spec, 4.5 * sqrt(d) * K / 2)
+        first = self.first_rounds(spec)
         longest = max(1, spec.horizon // _MIN_BATCHES, first // 2) if forgets else None
         self.releases = replace(releases, longest=longest)
         self.sum_up(self.statistic, first, releases.level_ends(spec) if level else ())
@@ -152,6 +152,10 @@ class FadeArms(OnDevices, WarmStarted):
             self._played = self._theta
             self._moments = [self._selected(self._played)]
 
+    def first_rounds(self, spec: ContextualSpec) -> int:
+        """Return the rounds of the first batch, which is played uniformly at random."""
+        return self.releases.first(spec, 4.5 * sqrt(spec.dim) * spec.n_actions / 2)
+
     def _asks_level(self) -> bool:
         """Return True if the agent learns the level of rewards by default (`level` is None)."""
         linked = self.spec.link != "other" or few_features(self.spec, self.releases.mu)
@@ -173,11 +177,18 @@ class FadeArms(OnDevices, WarmStarted):
         return middle + self._law.level[:, None] + np.matvec(self._theta, unit(context))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        data = (*self.reference(action).arrays, context, action, feedback)
+        release = self.sums.take_rounds(action.shape, *data)
+        if release is not None:
+            self.add_release(release)
+
+    def reference(self, action: Ints) -> Reference:
+        """Return the reference points of rounds in which the arms `action` were played."""
         law = {name: np.broadcast_to(x, action.shape) for name, x in self._law.reference.items()}
-        reference = Reference(pick(self._theta, action), pick(self._weights, action), **law)
-        release = self.sums.take_rounds(action.shape, *reference.arrays, context, action, feedback)
-        if release is None:
-            return
+        return Reference(pick(self._theta, action), pick(self._weights, action), **law)
+
+    def add_release(self, release: Floats) -> None:
+        """Learn from a release of the statistic, after `round` has been set to its last round."""
         signs, counts, levels = self.statistic.unpack(release)
         moments, n = self._batch_moments()
         kappa = self._learn_law(counts, levels, n)
@@ -193,6 +204,14 @@ class FadeArms(OnDevices, WarmStarted):
         self._moments.append(self._selected(self._played))
         per_user = (kappa / variance[0].size)[:, None, None]
         self._weights = _focus(variance, per_user * n, max(self.sums.stddev, _LEAST_NOISE))
+
+    def start_level(self, level: Floats, error: float) -> None:
+        """Begin with a level (R,) of rewards, released by others, and its standard deviation.
+
+        The level is the distance from the middle of the range; both are shares of the range.
+        """
+        width = self.spec.reward_high - self.spec.reward_low
+        self._law.start(width * level, width * error)
 
     def _explored(self, variance: Floats) -> Floats:
         """Return the policy until the next release, (R, K, d): theta plus an exploration draw.
@@ -322,6 +341,11 @@ class ResidualLaw:
         self.estimate: Floats = np.full(replicas, half_range * _FIRST_SPREAD)
         self.level: Floats = np.zeros(replicas)
         self._variance: Floats = np.full(replicas, 0.0 if level_known else half_range**2 / 3)
+
+    def start(self, level: Floats, error: float) -> None:
+        """Begin with a released level (R,) that has the standard deviation `error`."""
+        self.level = level
+        self._variance = np.minimum(self._variance, error**2)
 
     @property
     def reference(self) -> dict[str, Floats]:

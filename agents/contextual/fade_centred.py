@@ -12,6 +12,7 @@ from dpbandit.agents.contextual.fading import (
     check_coordinates,
     check_layout,
     coded_likelihood,
+    few_features,
     in_force,
     spec_after,
     trust_after,
@@ -46,12 +47,20 @@ from dpbandit.specs import ContextualSpec, ScoringAgent, acted
 
 _CENTRE_USERS = 20
 """Number of users whose contexts are summed for the centre, in units of sqrt(d) / mu"""
+_MIN_CENTRE_USERS = 200.0
+"""Smallest number of users whose contexts are summed for the centre, but for short runs"""
 _MIN_FIRST_USERS = 40.0
 """Smallest number of users per arm in the first batch, against overfitting"""
+MIN_DIRECTIONS = 4
+"""Smallest number of features for `FadeCentred`; with fewer, most contexts may equal their mean"""
+_MIN_ROUNDS_PER_ARM = 20
+"""Rounds per arm, divided by d^2, below which `FadeCentred` is preferred, whatever epsilon"""
 _IMAGINED_USERS = 400
 """Number of synthetic users drawn to represent the users of a past batch"""
 _LEAST_NOISE = 1.0
 """Floor of a release's assumed noise, in units of a user's score, as one score may be an outlier"""
+_DRAW_WIDTH = 0.5
+"""Width of exploration draws without privacy noise, in standard deviations of the sampling error"""
 _SLOPE_SD, _CONSTANT_SD = 0.3, 1.0
 """Prior standard deviations of a feature's coefficient, before a fit, and of the constant"""
 _EM_STEPS = 3  # EM steps for the prior variance of coefficients after a release
@@ -102,8 +111,7 @@ class FadeCentred(Fading):
         check_coordinates(self)
         R, K, d, D = self.R, spec.n_actions, spec.dim, 1 + spec.dim
         # first rounds, whose contexts are summed and whose scores are not
-        centre_users = ceil(max(200.0, _CENTRE_USERS * sqrt(d) / mu))
-        self._before = max(1, min(centre_users, spec.horizon // 20))
+        self._before = centre_users(spec, mu)
         bound = spec.context_norm
         noise = Gaussian(2 * bound / mu).sampler(streams.child("centre"), "noise", (d,))
         paid = GaussianSpend(mu, "a mean")
@@ -123,7 +131,10 @@ class FadeCentred(Fading):
         self._centre: Floats = np.zeros((R, d))
         self._trust = 0.0
         self._theta: Floats = np.zeros((R, K, D))
-        self._thetas: list[Floats] = []  # after each release
+        self._played: Floats = self._theta  # theta plus an exploration draw
+        self._policies: list[Floats] = []  # `_played` after each release
+        self._normals = streams.normals("posterior", K, D)
+        self._information: Floats = np.zeros((R, K, D, D))  # of all users, on theta
         self._design, self._offset = np.zeros((R, K, D, D)), np.zeros((R, K, D))
         self._b, self._precision = np.zeros((R, K, D)), np.zeros((R, K, D, K, D))
         self._variance: Floats = np.full(R, _SLOPE_SD**2)
@@ -135,16 +146,16 @@ class FadeCentred(Fading):
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release
         if len(self._ends):
-            return self._shares(context).argmax(axis=-1)
+            return self._shares(context, self._played).argmax(axis=-1)
         return (self._uniforms.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
 
     def scores(self, context: Floats) -> Floats:
         low, high = self.spec.reward_low, self.spec.reward_high
-        return low + (high - low) * self._shares(context)
+        return low + (high - low) * self._shares(context, self._theta)
 
-    def _shares(self, context: Floats) -> Floats:
-        u = self.statistic.directions(self._centre, context)
-        return np.matvec(self._theta, u)
+    def _shares(self, context: Floats, theta: Floats) -> Floats:
+        """Return the predicted rewards of all arms, as shares of the range, (..., R, K)."""
+        return np.matvec(theta, self.statistic.directions(self._centre, context))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         # Sum contexts at first, scores later; fit after every release of scores
@@ -152,19 +163,46 @@ class FadeCentred(Fading):
             self.round += 1
             total = self._first(context)
             if total is not None:
-                self._centre = clip_norm(total / self._before, self.spec.context_norm)
+                self.centre_on(total)
             return
         self.round += rounds_in(action.shape)
-        theta = pick(self._theta, action)
-        trust = np.full(action.shape, self._trust)
-        centre = np.broadcast_to(self._centre, context.shape)
-        release = self.sums.take_rounds(
-            action.shape, theta, trust, centre, context, action, feedback
-        )
+        data = (*self.reference(context, action), context, action, feedback)
+        release = self.sums.take_rounds(action.shape, *data)
         if release is not None:
-            self._ends = np.append(self._ends, self.round - self._before)
-            self._add(self.statistic.unpack(release))
-            self._fit()
+            self.add_release(release)
+
+    def _explored(self) -> Floats:
+        """Return the policy until the next release, theta plus a draw if noise is small.
+
+        The draw's covariance is that of theta's sampling error, by the number of users, as the
+        likelihood is that of the privacy noise alone.
+        """
+        missing = max(0.0, 1 - self.sums.stddev / _LEAST_NOISE)
+        if not missing:
+            return self._theta
+        ridge = np.eye(self._theta.shape[-1]) / self._variance[:, None, None, None]
+        root = np.linalg.cholesky(self._information + ridge).swapaxes(-1, -2)
+        draw = np.linalg.solve(root, self._normals()[..., None])[..., 0]
+        return self._theta + _DRAW_WIDTH * missing * draw
+
+    def centre_after(self, rounds: int) -> None:
+        """Expect a centre after the first `rounds` rounds, which are not summed; 0 for none."""
+        self._before = rounds
+
+    def centre_on(self, total: Floats) -> None:
+        """Set the centre to the first users' mean context, whose released sum is `total`."""
+        self._centre = clip_norm(total / self._before, self.spec.context_norm)
+
+    def reference(self, context: Floats, action: Ints) -> tuple[Floats, Floats, Floats]:
+        """Return parameter, trust and centre of rounds in which the arms `action` were played."""
+        trust = np.full(action.shape, self._trust)
+        return pick(self._theta, action), trust, np.broadcast_to(self._centre, context.shape)
+
+    def add_release(self, release: Floats) -> None:
+        """Learn from a release of the statistic, after `round` has been set to its last round."""
+        self._ends = np.append(self._ends, self.round - self._before)
+        self._add(self.statistic.unpack(release))
+        self._fit()
 
     def _add(self, scores: Floats) -> None:
         """Add the released sum of scores of each arm, (R, K, d + 1), to the likelihood."""
@@ -174,7 +212,7 @@ class FadeCentred(Fading):
         releases_used = releases_used + max(0, len(self._ends) - 2)
         played = np.full((len(theta), _IMAGINED_USERS, K), 1 / K)
         for k in np.unique(releases_used[releases_used > 0]):
-            shares = np.matvec(self._thetas[k - 1][:, None], u[:, releases_used == k])
+            shares = np.matvec(self._policies[k - 1][:, None], u[:, releases_used == k])
             played[:, releases_used == k] = 1.0 * (shares.argmax(axis=2)[..., None] == rows(K))
         p = self.statistic.chance(u @ theta.swapaxes(1, 2), self._trust)  # (R, N, K)
         n = self._ends[-1] - (self._ends[-2] if len(self._ends) > 1 else 0)
@@ -182,6 +220,7 @@ class FadeCentred(Fading):
         fade = self.sums.fade
         design = (weight[..., None] * u[:, None]).swapaxes(2, 3) @ u[:, None]
         self._design = fade * self._design + design
+        self._information += design
         self._offset = fade * self._offset + (weight * p.swapaxes(1, 2)) @ u
         gram = self.statistic.gram / max(self.sums.stddev, _LEAST_NOISE) ** 2
         b, precision = coded_likelihood(self._design, self._offset, scores, gram)
@@ -200,8 +239,22 @@ class FadeCentred(Fading):
             spread = np.diagonal(inverse, axis1=1, axis2=2).reshape(R, K, D)
             self._variance = (theta**2 + spread)[..., 1:].mean(axis=(1, 2))
         self._theta = clip_norm(theta, _MAX_PARAMETER_NORM)
-        self._thetas.append(self._theta)
+        self._played = self._explored()
+        self._policies.append(self._played)
         self._trust = trust_after(int(self._ends[-1]))
+
+
+def crowded(spec: ContextualSpec, mu: float) -> bool:
+    """Return True if features suffice for a centre, and users not for the level of rewards."""
+    K, d = spec.n_actions, spec.dim
+    few_rounds = spec.horizon < _MIN_ROUNDS_PER_ARM * K * d**2
+    return d >= MIN_DIRECTIONS and (few_rounds or not few_features(spec, mu))
+
+
+def centre_users(spec: ContextualSpec, mu: float) -> int:
+    """Return the number of first users whose contexts are summed for the centre."""
+    least = ceil(max(_MIN_CENTRE_USERS, _CENTRE_USERS * sqrt(spec.dim) / mu))
+    return max(1, min(least, spec.horizon // 20))
 
 
 _CENTRE_SHARE = 0.04

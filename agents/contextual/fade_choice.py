@@ -7,7 +7,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 from dpbandit.agents.contextual.demand import Features, Priced, demand_spec
 from dpbandit.agents.contextual.fade_arms import FadeArms
-from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
+from dpbandit.agents.contextual.fade_asking import FadeAsking, can_ask
+from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred, crowded
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_regression import FadeLogistic, FadeRegression, FadeTrying
 from dpbandit.agents.contextual.fade_slates import FadeSlates
@@ -21,8 +22,11 @@ from dpbandit.agents.contextual.moments import FadeMoments
 from dpbandit.base import MOST_ROUNDS, InputError
 from dpbandit.specs import AgentConfig, ContextualSpec, PriceListSpec
 
-Model: TypeAlias = Literal["arms", "answers", "slates", "prices", "moments", "regression", "demand"]
+Model: TypeAlias = Literal[
+    "asked", "arms", "answers", "slates", "prices", "moments", "regression", "demand"
+]
 MODELS: dict[Model, tuple[type[Fading], ...]] = {
+    "asked": (FadeAsking,),
     "arms": (FadeArms,),
     "answers": (FadeCentred,),
     "slates": (FadeSlates,),
@@ -35,16 +39,14 @@ MODELS: dict[Model, tuple[type[Fading], ...]] = {
 _CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
 """Agents that can be wrapped in `PrivatelyCentred`, which subtracts a private mean from rewards"""
 
+_CHOOSING = ("model", "coding", "asks")
+"""Settings of FADE that choose an agent, and that no agent has"""
 _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _MAX_SHRUNK = 30
 """Largest number of features for which price lists have features="shrunk" by default"""
 _REGRESSION_MARGIN = 10
 """Factor on the noise with which `few_features` must still hold for features to be very few"""
-_MIN_DIRECTIONS = 4
-"""Smallest number of features for `FadeCentred`; with fewer, most contexts may equal their mean"""
-_MIN_ROUNDS_PER_ARM = 20
-"""Rounds per arm, divided by d^2, below which `FadeCentred` is preferred, whatever epsilon"""
 
 
 class Fact(Flag):
@@ -68,6 +70,10 @@ class Fact(Flag):
     """features suffice for centring, but users are too few to learn level and spread of rewards"""
     PLAIN = auto()
     """prior, trust and centring are at their defaults"""
+    LOGISTIC = auto()
+    """the link is logistic, so that the law of rewards decides between two models"""
+    PROMPT = auto()
+    """rewards arrive at once, the horizon is known, and the first users can be asked"""
     REWARDS = auto()
     """coding="rewards" is set, so that rewards are summed and not residuals of predictions"""
 
@@ -85,6 +91,8 @@ TABLE: tuple[tuple[Fact, Model], ...] = (
     (Fact.WIDE | Fact.FEW, "regression"),
     (Fact.WIDE, "moments"),
     (Fact.LINKLESS | Fact.VERY_FEW, "regression"),
+    (Fact.LINKLESS | Fact.PLAIN | Fact.PROMPT, "asked"),
+    (Fact.LOGISTIC | Fact.PLAIN | Fact.PROMPT, "asked"),
     (Fact.LINKLESS | Fact.CROWDED | Fact.PLAIN, "answers"),
     (Fact(0), "arms"),
 )
@@ -94,7 +102,6 @@ TABLE: tuple[tuple[Fact, Model], ...] = (
 def facts_of(spec: ContextualSpec, mu: float) -> Fact:
     """Return the properties that hold for a problem and an agent that is mu-GDP."""
     K, d, few = spec.n_actions, spec.dim, few_features(spec, mu)
-    crowded = spec.horizon < _MIN_ROUNDS_PER_ARM * K * d**2 or not few
     held = {
         Fact.MASKED: spec.masks != "none",
         Fact.PRICED: spec.priced,
@@ -102,8 +109,9 @@ def facts_of(spec: ContextualSpec, mu: float) -> Fact:
         Fact.WIDE: d > _MAX_FEATURES if spec.shared else K * d > MAX_COORDINATES,
         Fact.FEW: few,
         Fact.LINKLESS: spec.link == "other",
+        Fact.LOGISTIC: spec.link == "logistic" and link_fixes_middle(spec),
         Fact.VERY_FEW: few_features(spec, mu, times=_REGRESSION_MARGIN),
-        Fact.CROWDED: d >= _MIN_DIRECTIONS and crowded,
+        Fact.CROWDED: crowded(spec, mu),
     }
     found = Fact(0)
     for fact, holds in held.items():
@@ -118,6 +126,8 @@ def model_for(settings: Any, spec: ContextualSpec) -> Model:
     plain = (settings.centring, settings.prior, settings.trust) == ("auto", None, "central")
     facts = facts_of(spec, settings.plan().mu) | (Fact.PLAIN if plain else Fact(0))
     facts |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
+    asks = settings.asks and not settings.anytime and can_ask(spec, settings.epsilon)
+    facts |= Fact.PROMPT if asks else Fact(0)
     return next(model for row, model in TABLE if row in facts)
 
 
@@ -154,7 +164,7 @@ def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
         )
     values = ((one.name, getattr(settings, one.name), one.default) for one in fields(settings))
     changed = {name: value for name, value, usual in values if value != usual}
-    changed = {name: value for name, value in changed.items() if name not in ("model", "coding")}
+    changed = {name: value for name, value in changed.items() if name not in _CHOOSING}
     kind = MODELS[model][0]
     if model == "regression" and settings.response == "logistic":
         kind = FadeLogistic

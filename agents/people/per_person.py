@@ -80,8 +80,9 @@ class PerPerson(Around[ReturningSpec]):
     def start(self) -> None:
         promised = self.spec.visits
         visits = replace(promised, cap=min(promised.cap, self.told or promised.cap))
-        inner = one_round(self.agent, replace(self.spec, visits=visits))
-        self.inner = gaussian(inner, self.spec.visit).make(self.spec.visit, self.streams)
+        agent = gaussian(self.agent, self.spec.visit)  # whose cost for a person is known
+        inner = one_round(agent, replace(self.spec, visits=visits))
+        self.inner = inner.make(self.spec.visit, self.streams)
         self.turnstile = Turnstile(self.R, self.spec.people, visits)
         ledger = self.inner.ledger
         if ledger.mu is None:

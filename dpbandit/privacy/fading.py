@@ -128,6 +128,11 @@ class FadingSum(Mechanism):
         self._held, self._released = 0, 0
         self._exact: Floats | float = 0.0
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Last rounds of the batches that are released."""
+        return self._ends
+
     def noise(self, batch: int) -> float:
         """Return the noise variance of a release's coordinate, in the statistic's units."""
         return self.stddev**2

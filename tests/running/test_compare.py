@@ -222,7 +222,8 @@ def plays_losses(name, spec):
     return known and asked.get(name, True) and FEEDBACK.get(name, spec.feedback) == spec.feedback
 
 
-OF_EACH_ARM = ("batch-moment", "fade-arms", "fade-centred", "fade-moments", "fade-trying")
+OF_EACH_ARM = ("batch-moment", "fade-arms", "fade-asking", "fade-centred", "fade-moments")
+OF_EACH_ARM += ("fade-trying",)
 OF_ALL_ARMS = ("private-glm", "fade-slates", "fade-logistic", "fade-regression")
 AT_HOME = ("broadcast", "ldp-sgd", "ldp-ols", "local-sgd", "local-linucb")
 """Their users choose on their own devices, which a seller's price does not allow."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpbandit import certify, play
-from dpbandit.agents import FADE, BatchMoment, FullBudgetFADE
+from dpbandit.agents import FADE, BatchMoment, FadeAsking, FullBudgetFADE
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
@@ -97,8 +97,9 @@ OJ = OJPricing(horizon=200).spec
         (FADE(), contextual(dim=3, horizon=10_965, link="other"), FadeArms),
         (FADE(), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
         (FADE(), contextual(dim=3, horizon=1000, link="other"), FadeArms),
-        (FADE(), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
-        (FADE(), contextual(horizon=1000, link="other"), FadeCentred),
+        (FADE(), contextual(dim=4, horizon=1000, link="other"), FadeAsking),
+        (FADE(asks=False), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
+        (FADE(), contextual(horizon=500, link="other"), FadeCentred),
     ],
 )  # fmt: skip
 def test_choice_of_the_model(config, spec, player):
@@ -119,7 +120,7 @@ def test_choice_of_the_model(config, spec, player):
 def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
     """Golden: link(0) is 0, 1/2 or unknown; the middle of the range is it or is not."""
     spec = contextual(dim=3, **fields)
-    assert FADE().make(spec, Streams([0])).statistic.level_weight == 0.2 * learned
+    assert FADE(asks=False).make(spec, Streams([0])).statistic.level_weight == 0.2 * learned
     if fields.get("link") == "other":
         return
     asked = FADE(centring="private").make(spec, Streams([0]))

@@ -1,0 +1,76 @@
+"""Sums of scores of one of two models, by a released choice for each replica."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpbandit.base import AnyArray, Floats
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.premises import NO_FACTS
+from dpbandit.privacy.residuals import CentredResiduals, SignedResiduals
+
+SIGNED, CENTRED, CONTEXTS = 0, 1, 2
+"""Parts of the vector that `ChosenScores` sums"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenScores:
+    """Sum of signed or of centred residuals or of contexts, side by side in one vector.
+
+    A round is (part, reference of `signed`, reference of `centred`, x, a, r). Where part (R,) is
+    `SIGNED` it adds signed residuals to the first part of the vector, where it is `CENTRED` centred
+    residuals to the second, and where it is `CONTEXTS` the context x to the third, each in units of
+    its sensitivity. It adds 0 to the other parts. All rounds of a batch have the same part.
+
+    Guarantee:
+        Each of the three has norm at most half its sensitivity, at every reference point. So a
+        round adds a vector of norm at most 1/2, and replacing one user moves the sum by at most
+        `sensitivity` = 1, whatever the part is, even if it were not released.
+    """
+
+    # "whatever the part is, even if it were not released"
+    needs = NO_FACTS
+
+    signed: SignedResiduals
+    centred: CentredResiduals
+    contexts: ClippedVectors
+    sensitivity: ClassVar[float] = 1.0
+    move_sensitivity: ClassVar[float] = 1.0
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (sum(length for length, _ in self._parts),)
+
+    @property
+    def units(self) -> Floats:
+        # of each coordinate, the sensitivity of its part
+        lengths, sensitivities = zip(*self._parts, strict=True)
+        return np.repeat(sensitivities, lengths)
+
+    @property
+    def _parts(self) -> list[tuple[int, float]]:
+        statistics = self.signed, self.centred, self.contexts
+        return [(one.shape[0], one.sensitivity) for one in statistics]
+
+    def total(self, *batch: AnyArray) -> Floats:
+        # (n, R), references (n, R, ...), x (n, R, d), a (n, R), r (n, R) -> `(R, *shape)`
+        part, references, data = batch[0], batch[1:-3], batch[-3:]
+        signed, centred = references[:-3], references[-3:]
+        inputs = (*signed, *data), (*centred, *data), (data[0],)
+        statistics = self.signed, self.centred, self.contexts
+        sums = []
+        for place, statistic, mine in zip(
+            (SIGNED, CENTRED, CONTEXTS), statistics, inputs, strict=True
+        ):
+            chosen = part[0] == place
+            total = np.zeros((len(chosen), *statistic.shape))
+            if chosen.any():
+                total = np.where(chosen[:, None], statistic.total(*mine), total)
+            sums.append(total)
+        return np.concatenate(sums, axis=1)
+
+    def split(self, vectors: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the three parts of sums `(R, *shape)`."""
+        first, second = np.cumsum([length for length, _ in self._parts])[:2]
+        return vectors[:, :first], vectors[:, first:second], vectors[:, second:]
