@@ -121,6 +121,7 @@ class FadeCentred(Fading):
         )
         later = spec_after(spec, self._before)
         batch = self.releases.first(later, 4 * sqrt(d) * K, _MIN_FIRST_USERS * K)
+        self._random_rounds = batch
         next_one = max(1, ceil(self.growth * batch))
         self.sums = self.releases.sums(self.statistic, later, streams, next_one, (batch,))
         spend = Parallel((self.sums.spend, self._first.spend), "contexts or scores")
@@ -132,7 +133,7 @@ class FadeCentred(Fading):
         self._trust = 0.0
         self._theta: Floats = np.zeros((R, K, D))
         self._played: Floats = self._theta  # theta plus an exploration draw
-        self._policies: list[Floats] = []  # `_played` after each release
+        self._policies: list[Floats | None] = []  # `_played` after each release; None is random
         self._normals = streams.normals("posterior", K, D)
         self._information: Floats = np.zeros((R, K, D, D))  # of all users, on theta
         self._design, self._offset = np.zeros((R, K, D, D)), np.zeros((R, K, D))
@@ -145,7 +146,7 @@ class FadeCentred(Fading):
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release
-        if len(self._ends):
+        if self._policies and self._policies[-1] is not None:
             return self._shares(context, self._played).argmax(axis=-1)
         return (self._uniforms.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
 
@@ -212,7 +213,9 @@ class FadeCentred(Fading):
         releases_used = releases_used + max(0, len(self._ends) - 2)
         played = np.full((len(theta), _IMAGINED_USERS, K), 1 / K)
         for k in np.unique(releases_used[releases_used > 0]):
-            shares = np.matvec(self._policies[k - 1][:, None], u[:, releases_used == k])
+            if (policy := self._policies[k - 1]) is None:
+                continue
+            shares = np.matvec(policy[:, None], u[:, releases_used == k])
             played[:, releases_used == k] = 1.0 * (shares.argmax(axis=2)[..., None] == rows(K))
         p = self.statistic.chance(u @ theta.swapaxes(1, 2), self._trust)  # (R, N, K)
         n = self._ends[-1] - (self._ends[-2] if len(self._ends) > 1 else 0)
@@ -240,7 +243,7 @@ class FadeCentred(Fading):
             self._variance = (theta**2 + spread)[..., 1:].mean(axis=(1, 2))
         self._theta = clip_norm(theta, _MAX_PARAMETER_NORM)
         self._played = self._explored()
-        self._policies.append(self._played)
+        self._policies.append(self._played if self._ends[-1] >= self._random_rounds else None)
         self._trust = trust_after(int(self._ends[-1]))
 
 
