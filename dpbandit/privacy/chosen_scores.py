@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpbandit.base import AnyArray, Floats
+from dpbandit.privacy.mechanism import Statistic
 from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.premises import NO_FACTS
 from dpbandit.privacy.residuals import CentredResiduals, SignedResiduals
@@ -58,7 +59,7 @@ class ChosenScores:
         part, references, data = batch[0], batch[1:-3], batch[-3:]
         signed, centred = references[:-3], references[-3:]
         inputs = (*signed, *data), (*centred, *data), (data[0],)
-        statistics = self.signed, self.centred, self.contexts
+        statistics: list[Statistic] = [self.signed, self.centred, self.contexts]
         sums = []
         for place, statistic, mine in zip(
             (SIGNED, CENTRED, CONTEXTS), statistics, inputs, strict=True
