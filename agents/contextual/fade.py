@@ -19,7 +19,7 @@ class FADE(OnDevices, WarmStarted):
     (`fade_choice.TABLE`) and passes its settings to the agent of that model::
 
         model        agent                       for
-        asked        `FadeAsking`                arms, one of the next two by first users' counts
+        asked        `FadeAsking`                asks=True: one of the next two
         arms         `FadeArms`                  arms with parameters of their own
         answers      `FadeCentred`               arms as above, no known link, too few users
         slates       `FadeSlates`                a shared parameter, one row of features per arm
@@ -59,14 +59,13 @@ class FADE(OnDevices, WarmStarted):
     centring: Literal["auto", "public", "private"] = "auto"
     """level that is subtracted from rewards, either the middle of their range or a learned level;
     "auto" is the middle if the link puts the mean reward at x . theta = 0 there"""
-    asks: bool = True
+    asks: bool = False
     """True if model="auto" may ask the first users; they are not asked if they return, if rewards
     arrive late, if arms come and go, or with `prior`, `trust`, `centring` or `anytime`"""
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
     empirical Bayes (`FadePrices`); "auto" is a curve if the link is identity, for which demand need
-    not be a line in the price, else shrunk, or additive with a prior, sums of rewards or more than
-    30 features"""
+    not be a line in the price, else additive"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """response of model "regression"; "auto" is "sign" for identity, logistic and probit links,
     else "linear"; "logistic" needs one shared parameter and rewards in [0, 1]"""
@@ -91,10 +90,6 @@ class FADE(OnDevices, WarmStarted):
         return agent_for(self, spec)
 
     def gaussian(self, spec: ContextualSpec) -> "FADE":
-        """Return this agent without questions, and with one price slope unless `features` are set.
-
-        Answers and sales counts need Laplace noise, and with the noise of a person's budget shrunk
-        effects lose more than a line.
-        """
-        chosen = self.features == "auto" and spec.priced and features_for(self, spec) != "additive"
-        return replace(self, asks=False, features="additive" if chosen else self.features)
+        """Return this agent without questions and price curves, which need Laplace noise."""
+        curved = spec.priced and self.features == "auto" and features_for(self, spec) == "curve"
+        return replace(self, asks=False, features="additive" if curved else self.features)

@@ -57,7 +57,7 @@ VARIANTS = {
     "logistic": (FADE(model="regression", response="logistic"), SHARED), "demand": (FADE(), PRICES),
     "demand of rewards": (REWARDS, PRICES), "interactions": (FADE(features="interactions"), PRICES),
     "curve": (FADE(), replace(PRICES, link="identity")),
-    "additive": (FADE(features="additive"), PRICES),
+    "shrunk": (FADE(features="shrunk"), PRICES),
     "curve, delayed": (FADE(features="curve"), replace(PRICES, delay=20)),
     "other batches": (FADE(model="moments", first_batch=70, growth=0.0, fade=0.9), DISJOINT),
     "delayed": (FADE(), replace(PRICES, delay=20)),
@@ -97,9 +97,9 @@ OJ = OJPricing(horizon=200).spec
         (FADE(), contextual(dim=3, horizon=10_965, link="other"), FadeArms),
         (FADE(), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
         (FADE(), contextual(dim=3, horizon=1000, link="other"), FadeArms),
-        (FADE(), contextual(dim=4, horizon=1000, link="other"), FadeAsking),
-        (FADE(asks=False), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
-        (FADE(), contextual(horizon=500, link="other"), FadeCentred),
+        (FADE(asks=True), contextual(dim=4, horizon=1000, link="other"), FadeAsking),
+        (FADE(), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
+        (FADE(asks=True), contextual(horizon=500, link="other"), FadeCentred),
     ],
 )  # fmt: skip
 def test_choice_of_the_model(config, spec, player):
@@ -120,7 +120,7 @@ def test_choice_of_the_model(config, spec, player):
 def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
     """Golden: link(0) is 0, 1/2 or unknown; the middle of the range is it or is not."""
     spec = contextual(dim=3, **fields)
-    assert FADE(asks=False).make(spec, Streams([0])).statistic.level_weight == 0.2 * learned
+    assert FADE().make(spec, Streams([0])).statistic.level_weight == 0.2 * learned
     if fields.get("link") == "other":
         return
     asked = FADE(centring="private").make(spec, Streams([0]))
@@ -170,8 +170,8 @@ def test_batches_grow_by_a_tenth():
         (FADE(), contextual(n_actions=5), ceil(22.5 * sqrt(50) / mu)),
         (FADE(), contextual(dim=9, shared=True), ceil(24 / mu)),
         (REWARDS, prices, ceil(80 / mu)),
-        (FADE(features="additive"), prices, ceil(20 / mu)),
-        (FADE(), prices, ceil(10 * sqrt(8) / mu)),
+        (FADE(), prices, ceil(20 / mu)),
+        (FADE(features="shrunk"), prices, ceil(10 * sqrt(8) / mu)),
         (FADE(epsilon=inf), prices, 8),
         (FADE(epsilon=inf), contextual(), 30),
         (FADE(first_batch=7), contextual(), 7),
@@ -290,7 +290,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         FadeArms: 2 * sqrt(1 + 0.15**2 + 0.2**2 * (variant in LEVELS)),
         FadeSlates: sqrt(4 * 1.09 + 2 * 0.275**2),
         FadeCurve: sqrt(4 + 4.5 * 0.35**2),
-        FadePrices: sqrt(4 + 4.5 * (0.35 if variant == "additive" else 0.5) ** 2),
+        FadePrices: sqrt(4 + 4.5 * (0.5 if variant in ("interactions", "shrunk") else 0.35) ** 2),
     }[type(inner)]
     seen = sqrt(sum(config.fade ** (2 * k) for k in range(len(sums._ends))))
     share = 1.0
@@ -325,7 +325,8 @@ def adversaries(spec, count, seed):
     return x, rng.integers(0, spec.n_actions, count), rng.choice(odd, count)
 
 
-STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards", "additive")
+STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards")
+STEEP += ("interactions", "shrunk")
 
 
 @every_variant

@@ -247,7 +247,7 @@ def test_releases_without_noise_are_not_taken_at_their_word(monkeypatch):
         lambda *facts: seen.append(facts[2]) or faded(*facts),
     )
     for epsilon in (inf, 1.0):
-        agent = FADE(epsilon=epsilon, first_batch=2, features="additive").make(PRICES, Streams([0]))
+        agent = FADE(epsilon=epsilon, first_batch=2).make(PRICES, Streams([0]))
         for _ in range(2):
             agent.update(np.zeros((1, 2)), np.array([0]), np.array([1.0]))
     assert seen == [2.0, agent.sums.stddev]
@@ -374,8 +374,7 @@ def test_priors_are_averaged_by_their_evidence():
 
 def test_draws_that_rise_in_the_price_are_mirrored(monkeypatch):
     """None is moved to the least slope, where half of all draws as wide as these would be."""
-    config = FADE(epsilon=1.0, first_batch=5, features="additive")
-    agent = config.make(PRICES, Streams(range(200)))
+    agent = FADE(epsilon=1.0, first_batch=5).make(PRICES, Streams(range(200)))
     wide = np.tile([0.0, 0.0, -0.1], (200, 1)), np.tile(np.eye(3) / 25, (200, 1, 1))
     monkeypatch.setattr(agent, "_posterior", lambda: wide)
     for _ in range(5):
