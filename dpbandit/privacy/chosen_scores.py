@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats
+from dpbandit.base import AnyArray, Floats, added_up
 from dpbandit.privacy.mechanism import Statistic
 from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.premises import NO_FACTS
@@ -22,7 +22,8 @@ class ChosenScores:
     A round is (part, reference of `signed`, reference of `centred`, x, a, r). Where part (R,) is
     `SIGNED` it adds signed residuals to the first part of the vector, where it is `CENTRED` centred
     residuals to the second, and where it is `CONTEXTS` the context x to the third, each in units of
-    its sensitivity. It adds 0 to the other parts. All rounds of a batch have the same part.
+    its sensitivity. It adds 0 to the other parts. Rounds with different parts, which no agent here
+    sends in one batch, are added one by one, so that no round's part decides for another.
 
     Guarantee:
         Each of the three has norm at most half its sensitivity, at every reference point. So a
@@ -57,6 +58,9 @@ class ChosenScores:
     def total(self, *batch: AnyArray) -> Floats:
         # (n, R), references (n, R, ...), x (n, R, d), a (n, R), r (n, R) -> `(R, *shape)`
         part, references, data = batch[0], batch[1:-3], batch[-3:]
+        if len(part) > 1 and (part != part[0]).any():
+            each = [self.total(*(array[t : t + 1] for array in batch)) for t in range(len(part))]
+            return added_up(np.stack(each))
         signed, centred = references[:-3], references[-3:]
         inputs = (*signed, *data), (*centred, *data), (data[0],)
         statistics: list[Statistic] = [self.signed, self.centred, self.contexts]

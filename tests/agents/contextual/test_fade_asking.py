@@ -16,6 +16,7 @@ from dpbandit.privacy.premises import ALL_FACTS
 from dpbandit.specs import Prior
 from dpbandit.testing.checks import check_agent, check_joint_dp
 from tests.agents.contextual.runs import contextual
+from tests.agents.contextual.test_fade import adversaries
 from tests.each import each
 
 asked = partial(contextual, n_actions=3, dim=4, horizon=2_000, reward_low=0.0)
@@ -75,6 +76,23 @@ def test_who_returns_or_may_be_vetoed_is_not_asked():
     for wrapper, spec in ((PerPerson, people), (Guard, asked(link="other"))):
         with pytest.raises(InputError, match="Gaussian"):
             wrapper(FadeAsking()).make(spec, Streams([0]))
+
+
+@each("link", ["other", "logistic"])
+def test_a_user_moves_the_sum_by_at_most_1_whatever_her_part_is(link):
+    """600 users, each replacing the first of 30 in a block, with a part of their own."""
+    spec = asked(link=link)
+    agent = FadeAsking().make(spec, Streams(range(600)))
+    statistic, rng = agent.statistic, np.random.default_rng(1)
+    x, action, reward = (np.tile(one, (30, *[1] * one.ndim)) for one in adversaries(spec, 600, 2))
+    x[1:], action[1:], reward[1:] = x[1:, :1], action[1:, :1], reward[1:, :1]  # the same others
+    part = np.full((30, 600), CENTRED)
+    part[0] = rng.integers(3, size=600)
+    reference = *agent._arms.reference(action).arrays, *agent._answers.reference(x, action)
+    with np.errstate(all="ignore"):
+        moved = statistic.total(part, *reference, x, action, reward) / statistic.units
+    furthest = max(np.linalg.norm(moved - one, axis=1).max() for one in moved)
+    assert 0.7 <= furthest <= 1 + 1e-9
 
 
 class AskedTwice(FadeAsking):
