@@ -60,8 +60,9 @@ class FADE(OnDevices, WarmStarted):
     """level that is subtracted from rewards, either the middle of their range or a learned level;
     "auto" is the middle if the link puts the mean reward at x . theta = 0 there"""
     asks: bool = False
-    """True if model="auto" may ask the first users; they are not asked if they return, if rewards
-    arrive late, if arms come and go, or with `prior`, `trust`, `centring` or `anytime`"""
+    """True if model="auto" may ask the first users; they are not asked if too few of them could be,
+    if they return, if rewards arrive late, if arms come and go, behind a guard, or with `prior`,
+    `trust`, `centring` or `anytime`"""
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
     empirical Bayes (`FadePrices`); "auto" is a curve if the link is identity, for which demand need

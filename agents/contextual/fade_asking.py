@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 """Distance, as a share of the range, within which a reward is at an end of the range"""
 _QUESTIONS, _MIN_QUESTIONS = (100, 50), (60, 40)
 """Number of users who are asked, times epsilon, and its floor, each without a known link and with
-one; at most T / 20 users are asked"""
+one; at most T / 20 and at most `first_batch` users are asked"""
 _MAX_INSIDE = 0.5
 """Largest share of rewards inside the range for which rewards count as answers, without a link"""
 _MIN_OFF_MIDDLE = 0.2
@@ -59,7 +59,7 @@ class FadeAsking(Fading):
                          the range, such as 0 and 1, and `FadeArms`, whose level begins at the mean
                          released, if rewards are numbers inside; with a link, `FadeCentred` if
                          answers at the two ends are so unequal that their mean is more than 0.2
-                         of the range from its middle
+                         of the range from its middle, by the noise's standard deviation
         each round       sum the scores of the chosen model (`ChosenScores`); without a link the
                          first batch of `FadeCentred` sums contexts, whose mean is the centre
         after release k  learn as the chosen model does
@@ -68,7 +68,8 @@ class FadeAsking(Fading):
     Replicas may choose different models: their scores are parts of one vector.
 
     Guarantee:
-        The guarantee of `Fading`, with sensitivity 1 in units of the sensitivities of both models.
+        The guarantee of `Fading`, with sensitivity 1 in units of the sensitivities of scores of
+        both models and of contexts.
         A user who is asked adds at most 1 to one of three numbers, with Laplace noise of the whole
         epsilon, and is not summed, so that all releases cost the larger cost of the two mechanisms
         (`Parallel`). The choice and the level are functions of these three numbers.
@@ -94,7 +95,7 @@ class FadeAsking(Fading):
                 "the next ones contribute: choose another agent, such as fade."
             )
         self._linked = link_fixes_middle(spec)
-        self._queried = min(questions(spec, self.epsilon), self.first_batch or spec.horizon)
+        self._queried = questions(spec, self.epsilon, self.first_batch)
         self._counts = BatchSum(
             3,
             1.0,
@@ -236,18 +237,18 @@ def at_ends(spec: ContextualSpec, reward: Floats) -> Floats:
     return np.stack([at_low, at_high, np.where(at_low | at_high, 0.0, share)], axis=1)
 
 
-def questions(spec: ContextualSpec, epsilon: float) -> int:
-    """Return the number of first users who are asked, at least 1."""
+def questions(spec: ContextualSpec, epsilon: float, first_batch: int | None = None) -> int:
+    """Return the number of first users who are asked, 1 to `first_batch`, if that is set."""
     linked = link_fixes_middle(spec)
     users = max(_MIN_QUESTIONS[linked], ceil(_QUESTIONS[linked] / epsilon))
-    return max(1, min(users, spec.horizon // 20))
+    return max(1, min(users, spec.horizon // 20, first_batch or users))
 
 
-def can_ask(spec: ContextualSpec, epsilon: float) -> bool:
+def can_ask(spec: ContextualSpec, epsilon: float, first_batch: int | None = None) -> bool:
     """Return True if rewards arrive at once, and counts are precise enough to choose a model.
 
     Their noise is at most 10 % of the users who are asked. Without a known link there have to be
     enough features for the model of answers.
     """
-    precise = _LAPLACE_SD / epsilon <= _MAX_NOISE * questions(spec, epsilon)
+    precise = _LAPLACE_SD / epsilon <= _MAX_NOISE * questions(spec, epsilon, first_batch)
     return precise and not spec.delay and (link_fixes_middle(spec) or spec.dim >= MIN_DIRECTIONS)

@@ -71,9 +71,10 @@ _MAX_PARAMETER_NORM = 5.0
 class FadeCentred(Fading):
     """Play arms with parameters of their own, learned from directions of contexts from their mean.
 
-    FADE's model of arms without a known link if users are too few to learn level and spread of
-    rewards. With u = (constant, direction of x from its released mean), y the reward scaled to
-    [0, 1], and p the prediction of y::
+    FADE's model of arms whose rewards are answers at the ends of their range (`FadeAsking`), or, if
+    nobody can be asked, without a known link and with too few users to learn level and spread. With
+    u = (constant, direction of x from its released mean), y the reward scaled to [0, 1], and p the
+    prediction of y::
 
         first            release the mean context of n users, the centre, and nothing else of these
                          users (`BatchSum`)
@@ -85,7 +86,7 @@ class FadeCentred(Fading):
                          whose likelihood multiplies that of earlier releases;
                          theta = the posterior mean under a normal prior, whose variance is fitted
                          trust = t / (t + 100) after t rounds
-        play             argmax_a u . theta_a
+        play             argmax_a u . played_a,  played = theta, or if noise is small a draw near it
 
     Without centring, most of a user's bounded score would lie along the mean context, which all
     users share. Directions from the mean separate classes of users. Until the end of the first

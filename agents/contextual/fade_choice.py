@@ -124,8 +124,9 @@ def model_for(settings: Any, spec: ContextualSpec) -> Model:
     plain = (settings.centring, settings.prior, settings.trust) == ("auto", None, "central")
     facts = facts_of(spec, settings.plan().mu) | (Fact.PLAIN if plain else Fact(0))
     facts |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
-    asks = settings.asks and not settings.anytime and can_ask(spec, settings.epsilon)
-    facts |= Fact.PROMPT if asks else Fact(0)
+    if settings.asks and not settings.anytime:
+        able = can_ask(spec, settings.epsilon, settings.first_batch)
+        facts |= Fact.PROMPT if able else Fact(0)
     return next(model for row, model in TABLE if row in facts)
 
 

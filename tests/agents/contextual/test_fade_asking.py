@@ -49,7 +49,8 @@ def test_released_counts_choose_model_and_level(link, rewards, model, level):
         ({"trust": "aggregated", "fade": 0.0}, {}), ({"anytime": True}, {}),
         ({"centring": "private"}, {}), ({"model": "arms"}, {}), ({"coding": "rewards"}, {}),
         ({}, {"delay": 3}), ({}, {"dim": 3}), ({}, {"link": "probit"}), ({}, {"horizon": 500}),
-        ({"epsilon": 0.1}, {"horizon": 5_000}), ({}, {"masks": "public"}), ({}, {"masks": "user"}),
+        ({"first_batch": 28}, {}), ({"epsilon": 0.1}, {"horizon": 5_000}),
+        ({}, {"masks": "public"}), ({}, {"masks": "user"}),
     ],
 )  # fmt: skip
 def test_who_is_not_asked(changed, fields):
