@@ -53,7 +53,7 @@ class FADE(OnDevices, WarmStarted):
 
     # 19 settings, those of all models: each agent that it chooses has 6 to 11 of them
     model: Model | Literal["auto"] = "auto"
-    """model of rewards, from the tables above; "auto" chooses it by properties of the problem"""
+    """model of rewards, see docs/algorithms/fade.md; "auto" chooses it by the problem"""
     coding: Literal["residuals", "rewards"] = "residuals"
     """summed data if model="auto", either residuals of released predictions, or rewards"""
     centring: Literal["auto", "public", "private"] = "auto"

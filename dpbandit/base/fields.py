@@ -251,6 +251,8 @@ def imported(module: str, what: str) -> Any:
     except Exception as error:  # a user's module may raise anything
         kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
         message = " ".join(str(error).split())
+        if isinstance(error, ModuleNotFoundError) and error.name == module and "." not in module:
+            message += f"; run this in the folder of {module}.py, or add that to PYTHONPATH"
         raise InputError(f"Cannot import {module!r} of {what}: {kind}{message}.") from error
 
 

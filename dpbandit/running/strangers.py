@@ -95,8 +95,8 @@ class Stranger:
                 arguments[name] = facts[name] if name in facts else getattr(spec, name)
             elif name in FACT_NAMES and parameter.default is Parameter.empty:
                 raise InputError(
-                    f"{self.code} takes {name}, which a {type(spec).__name__} lacks: choose "
-                    "another agent or environment."
+                    f"{self.code} takes {name}, which {type(spec).__name__} lacks: give this "
+                    "argument a default, or choose another agent or environment."
                 )
         return self.thing(**arguments)
 

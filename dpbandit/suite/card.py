@@ -351,8 +351,8 @@ def _weakness(row: dict[str, Any]) -> str:
         return f"{at} it is not surely better than uniform play: it learned little or nothing."
     ours = row["ours"]
     if ours is not None and row["high"] < ours.low:
-        by = f"{100 * ours.score:.0f} %, {ours.by}, and this {score:.0f} %"
-        return f"{at} the best of ours saves {by} of what can be saved."
+        best = f"the best of ours, {ours.by}, {100 * ours.score:.0f} %"
+        return f"{at} it scores {score:.0f} %, {best}."
     return ""
 
 

@@ -151,7 +151,7 @@ def draws(users):
 
 MISTAKES = {
     "no such class": (on(Shop, f"{OWN}:Mind"), "test_own_code='Mind' .did you mean Mine"),
-    "no such module": (on(Shop, "nowhere:Mine"), "Cannot import 'nowhere' of agent 'nowhere:Mine'"),
+    "no such module": (on(Shop, "nowhere:Mine"), "nowhere'; run this in the folder of nowhere.py"),
     "a module that fails": (on(Shop, "this_is.broken:Mine"), "Cannot import 'this_is.broken'"),
     "a file": (on(Shop, "own.py:Mine"), "a module, not a file: own:NAME"),
     "a path": (on(Shop, "./own.py:Mine"), "a module, not a file: own:NAME"),
