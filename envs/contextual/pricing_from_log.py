@@ -463,8 +463,8 @@ class PricingFromLog(TidalChoices):
 
     def _check_person(self) -> None:
         """Raise `InputError` for arguments that exclude `person`, or require it."""
-        kind, alone = type(self), ("clusters", "delay", "season", "drift", "shock", "clock")
-        alone += ("units",)
+        kind = type(self)
+        alone = ("clusters", "delay", "season", "drift", "shock", "clock", "units")
         of_people = ("people", "visits", "arrivals", "empty")
         for name in of_people if self.person is None else alone:
             if getattr(self, name) != getattr(kind, name):
