@@ -182,7 +182,7 @@ def test_an_epsilon_that_is_not_used_is_said(run, words):
 LINES = {
     "audit fade --runs 0": "Expected --runs=0 to be a whole number",
     "compare OJPricing --agents fade:epsilon=-1 --epsilon 2": "Expected epsilon=-1.0",  # a setting
-    "compare OJPricing --agents fade --by shop": "Expected --by='shop' to be None",
+    "compare OJPricing --agents fade --by shop": "Expected --by='shop' to be left out here",
     "fade": "No such command 'fade'",
     "compar OJPricing": "Did you mean 'compare'",
     "compare": "Expected ENV after dpbandit compare",

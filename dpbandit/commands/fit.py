@@ -204,7 +204,8 @@ def fit(
         }
     elif items is not None:
         if specified(context, (*_OF_PRICES, *_OF_PEOPLE)):
-            refused = ", ".join(map(_option, (*_OF_PRICES, *_OF_PEOPLE)))
+            typed = [name for name in (*_OF_PRICES, *_OF_PEOPLE) if specified(context, (name,))]
+            refused = ", ".join(map(_option, typed))
             raise InputError(f"Expected --items without {refused}.")
         arguments = {"item": item, "click": click, "items": listed(items)}
         arguments |= {"interactions": interactions, **shared}

@@ -57,6 +57,9 @@ def _value(option: str, words: Sequence[str]) -> str:
 _ARGUMENT = re.compile(r"""(?<![\w.:{('"-])(?<!the )([a-z]\w*)=(?=(-?\d[\d.]*(?:e[+-]?\d+)?)?)""")
 """Name of an argument in a message, such as horizon=0, with its value if that is a number"""
 
+_ABSENT = re.compile(r"Expected a column '(\w+)', the table has ")
+"""Start of the message on a column that a table lacks"""
+
 
 def with_options(message: str, options: Mapping[str, str], values: Mapping[str, Any]) -> str:
     """Replace arguments in an error message by the options of a command from which they come.
@@ -114,6 +117,10 @@ class Once(TyperCommand):
             arguments = parse_settings(ctx.params.get("settings"))  # of the environment
             options |= {name: f"--set {name}" for name in arguments if name not in options}
             message = with_options(str(mistake), options, {**arguments, **typed})
+            absent = _ABSENT.match(message)
+            for name in options if absent else ():  # the default name of a column
+                if ctx.params.get(name) == absent[1] and name not in typed:
+                    message = f"{message[:-1]}: name yours with {options[name]}."
             raise InputError(message) from mistake
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

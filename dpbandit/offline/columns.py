@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from math import sqrt
 from numbers import Number
+from shlex import quote
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -236,8 +237,8 @@ def cost_range(column: str, bounds: Any, called: str) -> tuple[float, float]:
     if ends is None or len(ends) != 2 or not is_range(ends):
         raise InputError(
             f"Expected unit_cost={column!r}, a column, to have a public range, {called}="
-            f"{{{column!r}: (low, high)}} (--feature {column}=LOW:HIGH): who sets a price has to "
-            "know the cost."
+            f"{{{column!r}: (low, high)}} (--feature {quote(f'{column}=LOW:HIGH')}): who sets a "
+            "price has to know the cost."
         )
     low, high = _ends(column, list(ends))
     at_least(f"the low end of {column!r}", low, 0)

@@ -24,6 +24,8 @@ _ZERO_REGRET_SHARE = 1e-9
 """Share of the largest mean regret below which a regret counts as 0."""
 _NO_COST = 1.1
 """If a cost ratio's interval includes 1 and ends below this number, no cost of privacy is found."""
+_ALIKE = 1.5
+"""Largest ratio of two regrets that sentences call about as much."""
 
 
 def cost_of_privacy(results: Results) -> tuple[str, ...]:
@@ -192,7 +194,10 @@ class _Words(NamedTuple):
                 sentence = f"At {cost.at} {self._of(cost)}, {_ratio(cost.times)} times as much as "
                 sentence += f"{_best(public)}" + _verdict(cost.times)
             if fixed is not None and cost is costs[0]:
-                alike = ", about as much" if cost.saved_low <= 0 <= cost.saved_high else ""
+                alike = ""
+                if cost.saved_low <= 0 <= cost.saved_high:
+                    near = 1 / _ALIKE < _mean(fixed) / _mean(cost.run) < _ALIKE
+                    alike = ", about as much" if near else "; more replicas would tell them apart"
                 sentence += f" One fixed {self.action} would {self.unit.lose} {self._number(fixed)}"
                 sentence += f"{alike}."
             yield sentence

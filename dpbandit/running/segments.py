@@ -35,10 +35,10 @@ def levels_of(problem: Problem, by: Any) -> Levels:
     """
     levels: Mapping[str, Levels] = getattr(problem, "segments", {})
     if not isinstance(by, str) or by not in levels:
-        known = f"one of {', '.join(map(repr, levels))}" if levels else "None"
+        known = f"one of {', '.join(map(repr, levels))}" if levels else "left out here"
         raise InputError(
             f"Expected by={abbrev(by)} to be {known}: a segment is a feature of a log whose levels "
-            "are listed, as in features={'shop': ('A', 'B')}, and people who come back have none."
+            "are listed, as shop=A,B, and people who come back have none."
         )
     return levels[by]
 

@@ -198,7 +198,7 @@ def check_within(price: Floats, outside: Bools, low: float, high: float) -> None
         rows = int(outside.reshape(len(outside), -1).any(axis=1).sum())
         raise InputError(
             f"Expected every price in price_range=({low:g}, {high:g}), got "
-            f"{price[outside][0]:g}, and {rows} rows outside."
+            f"{price[outside][0]:g}, and {rows} of {len(price)} rows outside."
         )
 
 

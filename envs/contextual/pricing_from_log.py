@@ -394,6 +394,11 @@ class PricingFromLog(TidalChoices):
 
     def __post_init__(self) -> None:
         unit_of(self.unit)
+        if self.units is not None and self.sold != type(self).sold:
+            raise InputError(
+                f"Expected units={abbrev(self.units)} in place of sold={abbrev(self.sold)}, not "
+                "beside it."
+            )
         self._most_units = at_most_units(self.units, self.at_most)
         prices = self._public_prices()
         self._check_person()
@@ -455,9 +460,12 @@ class PricingFromLog(TidalChoices):
         if not 2 <= len(grid) <= MOST_ACTIONS or len(set(grid.tolist())) < len(grid):
             raise InputError(f"Expected prices={abbrev(self.prices)} to be two or more, each once.")
         if not grid.min() > costs[1]:
+            most = f"unit_cost={costs[1]:g}"
+            if isinstance(self.unit_cost, str):
+                most = f"{costs[1]:g}, the largest cost in {self.unit_cost!r}"
+            todo = "state" if self.prices is None else "raise"
             raise InputError(
-                f"Expected every price above unit_cost={costs[1]:g}, got {grid.min():.4g}: "
-                "raise prices=."
+                f"Expected every price above {most}, got {grid.min():.4g}: {todo} prices=."
             )
         return low, high, grid, costs
 

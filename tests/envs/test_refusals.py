@@ -269,7 +269,7 @@ OWN = {
         ({"frame": {**FEW, "n": [0.5] * 250}, "units": "n", "at_most": 3}, "whole numbers .* 0.5"),
         ({"unit_cost": "cost"}, r"unit_cost='cost', a column, to have a public range, features="),
         ({"unit_cost": "shop"}, r"features=.'shop': .low, high...*: who sets a price"),
-        ({"unit_cost": "age"}, "every price above unit_cost=90"),
+        ({"unit_cost": "age"}, "every price above 90, the largest cost in 'age', got"),
         (
             {"unit_cost": "age", "features": {"age": (0, 1)}, "person": "shop"},
             "unit_cost='age' to be one number with person=",

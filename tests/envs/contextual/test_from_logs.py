@@ -150,7 +150,7 @@ def test_regret_by_segment():
     assert np.allclose(table.loc["Uniform", ["rounds", "mean"]].to_numpy().T, seen)
     says = "by='age' to be one of 'shop': a segment is a feature of a log whose levels are listed"
     refused(says, compare, world, "fade", by="age", horizon=20)
-    refused("by='shop' to be None", compare, "OJPricing", "fade", by="shop", horizon=20)
+    refused("by='shop' to be left out here", compare, "OJPricing", "fade", by="shop", horizon=20)
     says = r"by='shop' to be the column by which .* was counted: compare\(..., by='shop'\)"
     refused(says, plain.summary, by="shop")
 
