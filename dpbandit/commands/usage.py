@@ -118,8 +118,9 @@ class Once(TyperCommand):
             options |= {name: f"--set {name}" for name in arguments if name not in options}
             message = with_options(str(mistake), options, {**arguments, **typed})
             absent = _ABSENT.match(message)
-            for name in options if absent else ():  # the default name of a column
-                if ctx.params.get(name) == absent[1] and name not in typed:
+            column = absent[1] if absent and absent[1] not in typed.values() else None
+            for name in options if column else ():
+                if ctx.params.get(name) == column:  # the default of an option
                     message = f"{message[:-1]}: name yours with {options[name]}."
             raise InputError(message) from mistake
 

@@ -24,7 +24,7 @@ _ZERO_REGRET_SHARE = 1e-9
 """Share of the largest mean regret below which a regret counts as 0."""
 _NO_COST = 1.1
 """If a cost ratio's interval includes 1 and ends below this number, no cost of privacy is found."""
-_ALIKE = 1.5
+_SIMILAR_RATIO = 1.5
 """Largest ratio of two regrets that sentences call about as much."""
 
 
@@ -196,7 +196,7 @@ class _Words(NamedTuple):
             if fixed is not None and cost is costs[0]:
                 alike = ""
                 if cost.saved_low <= 0 <= cost.saved_high:
-                    near = 1 / _ALIKE < _mean(fixed) / _mean(cost.run) < _ALIKE
+                    near = 1 / _SIMILAR_RATIO < _mean(fixed) / _mean(cost.run) < _SIMILAR_RATIO
                     alike = ", about as much" if near else "; more replicas would tell them apart"
                 sentence += f" One fixed {self.action} would {self.unit.lose} {self._number(fixed)}"
                 sentence += f"{alike}."

@@ -245,7 +245,7 @@ REFUSED = [  # in this order; the first ones have the next fault, too
     ("sold is always 1", SOLD.assign(sold=1, price=2.0)),
     ("at least 40 rows of either answer .* 8 coefficients, got 39", SOLD.assign(sold=FEW)),
     ("all are 9", SOLD.assign(price=9.0)),
-    (r"in price_range=\(1, 3\), got 9, and 400 rows", SOLD.assign(price=[9.0, 8.0] * 200)),
+    (r"in price_range=\(1, 3\), got 9, and 400 of 400 rows", SOLD.assign(price=[9.0, 8.0] * 200)),
     ("determined by .*price", SOLD.assign(price=[1.0, 3.0] * 200, sold=[1, 0] * 200)),
     ("0 and 1 where shop is C, got 0", SOLD.assign(shop=["C"] * 9 + ["A"] * 391, sold=RARE)),
     ("R2 = 1.00000", SOLD.assign(age=AGES, price=1 + (AGES - 18) / 36)),
