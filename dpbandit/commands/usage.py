@@ -57,6 +57,9 @@ def _value(option: str, words: Sequence[str]) -> str:
 _ARGUMENT = re.compile(r"""(?<![\w.:{('"-])(?<!the )([a-z]\w*)=(?=(-?\d[\d.]*(?:e[+-]?\d+)?)?)""")
 """Name of an argument in a message, such as horizon=0, with its value if that is a number"""
 
+_IN_LABEL = re.compile(r"(?:=\S*[^\s,;:]|\b(?!Expected )[A-Z]\w+) $")
+"""Words before an argument that belongs to the label of a problem, such as GLMBandit n_actions=2"""
+
 _ABSENT = re.compile(r"Expected a column '(\w+)', the table has ")
 """Start of the message on a column that a table lacks"""
 
@@ -78,7 +81,7 @@ def with_options(message: str, options: Mapping[str, str], values: Mapping[str, 
 
     def named(found: re.Match[str]) -> str:
         name, number = found[1], found[2]
-        if name not in options:
+        if name not in options or _IN_LABEL.search(message[: found.start()]):
             return found[0]
         after = message[found.end() : found.end() + 1]
         if not number and after in (",", ".", ";", ":", " ", ")", ""):  # no value: what is missing

@@ -16,6 +16,7 @@ from dpbandit.clients import read_log, read_observed, record
 from dpbandit.commands.logs import _gain
 from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, assess, evaluate
 from dpbandit.offline.intervals import Stakes, betting
+from dpbandit.results.wording import losing
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import asserting, each, refused
 
@@ -211,7 +212,7 @@ def test_gains_on_the_logs_own_policy():
     ):
         found = {"estimator": "dr", "logged": 0.05, "percent": -24.4}
         found = pd.DataFrame([found | {"percent_low": low, "percent_high": high}])
-        assert f"a row; b earns {words}, by dr." in _gain("always=b", found, 0.95)
+        assert f"a row; b earns {words}, by dr." in _gain("always=b", found, 0.95, losing(""))
 
 
 def test_rare_rewards():

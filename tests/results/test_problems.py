@@ -146,7 +146,7 @@ def stored(two, tmp_path_factory):
         ("GLMBandit --set dim=8", "GLMBandit n_actions=2 dim=8, 20 rounds, 2 replicas:\nfade los"),
         ("GLMBandit --set dim=8 --replicas 1", "dim=8, 20 rounds, 1 replicas:\nfade loses"),
         ("GLMBandit --set dim=8 --replicas 9", "--replicas=9 from 1 to the 2 in --from"),
-        ("GLMBandit --set dim=3", "runs on GLMBandit with dim=3 in --from, found those on GLMB"),
+        ("GLMBandit --set dim=3", "runs on GLMBandit with --set dim=3 in --from, found those"),
         ("GLMBandit --horizon 40", "'horizon': 40}, found none of 12: there are those on"),
         ("GLMBandit --set dim=8 --seed 1", "'seed': 1}, found none of 4"),
         ("OJPricing", "juice, 20 rounds, 2 replicas:\nfade loses"),
