@@ -7,15 +7,15 @@ import numpy as np
 
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_centred import (
-    MIN_DIRECTIONS,
     FadeCentred,
     centre_users,
-    crowded,
 )
 from dpbandit.agents.contextual.fading import (
+    MIN_DIRECTIONS,
     Fading,
     check_coordinates,
     check_layout,
+    crowded,
     link_fixes_middle,
     spec_after,
 )

@@ -12,7 +12,6 @@ from dpbandit.agents.contextual.fading import (
     check_coordinates,
     check_layout,
     coded_likelihood,
-    few_features,
     in_force,
     spec_after,
     trust_after,
@@ -51,10 +50,6 @@ _MIN_CENTRE_USERS = 200.0
 """Smallest number of users whose contexts are summed for the centre, but for short runs"""
 _MIN_FIRST_USERS = 40.0
 """Smallest number of users per arm in the first batch, against overfitting"""
-MIN_DIRECTIONS = 4
-"""Smallest number of features for `FadeCentred`; with fewer, most contexts may equal their mean"""
-_MIN_ROUNDS_PER_ARM = 20
-"""Rounds per arm, divided by d^2, below which `FadeCentred` is preferred, whatever epsilon"""
 _IMAGINED_USERS = 400
 """Number of synthetic users drawn to represent the users of a past batch"""
 _LEAST_NOISE = 1.0
@@ -246,13 +241,6 @@ class FadeCentred(Fading):
         self._played = self._explored()
         self._policies.append(self._played if self._ends[-1] >= self._random_rounds else None)
         self._trust = trust_after(int(self._ends[-1]))
-
-
-def crowded(spec: ContextualSpec, mu: float) -> bool:
-    """Return True if features suffice for a centre, and users not for the level of rewards."""
-    K, d = spec.n_actions, spec.dim
-    few_rounds = spec.horizon < _MIN_ROUNDS_PER_ARM * K * d**2
-    return d >= MIN_DIRECTIONS and (few_rounds or not few_features(spec, mu))
 
 
 def centre_users(spec: ContextualSpec, mu: float) -> int:

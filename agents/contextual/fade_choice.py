@@ -8,13 +8,14 @@ from typing import Any, Literal, TypeAlias, cast
 from dpbandit.agents.contextual.demand import Features, Priced, demand_spec
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_asking import FadeAsking, can_ask
-from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred, crowded
+from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_regression import FadeLogistic, FadeRegression, FadeTrying
 from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.agents.contextual.fading import (
     MAX_COORDINATES,
     Fading,
+    crowded,
     few_features,
     link_fixes_middle,
 )

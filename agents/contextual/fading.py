@@ -37,6 +37,10 @@ MAX_COORDINATES = 1000
 """Largest number of parameters, K d, of a model whose posterior has a (K d, K d) matrix"""
 GOLDEN_STEP = 0.6180339887498949
 """Golden ratio minus 1, whose multiples modulo 1 are spread evenly over [0, 1)"""
+MIN_DIRECTIONS = 4
+"""Smallest number of features for `FadeCentred`; with fewer, most contexts may equal their mean"""
+_MIN_ROUNDS_PER_ARM = 20
+"""Rounds per arm, divided by d^2, below which `FadeCentred` is preferred, whatever epsilon"""
 _WIDENINGS = 4.0 ** np.arange(25)
 """Candidate factors by which a public prior's covariance is multiplied if its mean fits badly"""
 
@@ -393,6 +397,13 @@ def few_features(spec: ContextualSpec, mu: float, times: float = 1.0) -> bool:
     eigenvalue = spec.horizon / (10 * spec.n_actions * spec.dim)
     noise = 2 * sqrt(2 * spec.dim) / mu
     return eigenvalue > times * max(noise, spec.dim)
+
+
+def crowded(spec: ContextualSpec, mu: float) -> bool:
+    """Return True if features suffice for a centre, and users not for the level of rewards."""
+    K, d = spec.n_actions, spec.dim
+    few_rounds = spec.horizon < _MIN_ROUNDS_PER_ARM * K * d**2
+    return d >= MIN_DIRECTIONS and (few_rounds or not few_features(spec, mu))
 
 
 def in_force(ends: Ints, delay: int, count: int) -> Ints:
