@@ -34,7 +34,7 @@ from dpbandit.offline.columns import numbers
 from dpbandit.offline.evaluation import INTERVALS, evaluate as evaluated
 from dpbandit.offline.tables import parsed, read_table, warn_of
 from dpbandit.offline.unrecorded import assess
-from dpbandit.results.wording import Losing, losing
+from dpbandit.results.wording import Losing, earning
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}  # estimators that clip weights
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}  # with a model of rewards
@@ -247,7 +247,7 @@ def evaluate(
     for row in answer.to_dict("records"):
         grid.add_row(*(v if isinstance(v := row[c], str) else rounded(v, 4) for c in keys))
     screen().print(grid)
-    say(_gain(policy, answer, options.get("level", 0.95), losing(unit)))
+    say(_gain(policy, answer, options.get("level", 0.95), earning(unit)))
     for row in answer.to_dict("records"):
         for note in (row["refused"], row["note"]):
             if note:
@@ -262,25 +262,25 @@ def _gain(policy: str, answer: Any, level: float, money: Losing) -> str:
     who = policy.removeprefix("always=") if policy.startswith("always=") else policy
     who = who if len(listed(policy)) == 1 else "the policy"
     in_percent = not np.isnan(row["percent"])
-    what, unit = ("percent", " %") if in_percent else ("gain", f" {money.noun}".rstrip())
+    what, words = ("percent", Losing("%")) if in_percent else ("gain", money)
     gain, low, high = row[what], row[f"{what}_low"], row[f"{what}_high"]
-    earned = f"{rounded(row['logged'], 4)} {money.noun}".rstrip()
+    earned = f"{rounded(money.scale * row['logged'], 4)} {money.noun}".rstrip()
     sentence = f"The log's own policy earned {earned} a row"
     if np.isnan(gain):
         return f"{sentence}."
-    sentence += f"; {who} earns {_signed(gain, unit)}"
+    sentence += f"; {who} earns {_signed(gain, words)}"
     if np.isnan(low):
         return f"{sentence}, by {row['estimator']}, without an interval."
-    ends = f"between {_signed(low, unit)} and {_signed(high, unit)}"
+    ends = f"between {_signed(low, words)} and {_signed(high, words)}"
     if low * high > 0:  # both more, or both less
         small, large = sorted((abs(low), abs(high)))
-        ends = f"{rounded(small)} to {_signed(large if high > 0 else -large, unit)}"
+        ends = f"{words.number(small)} to {_signed(large if high > 0 else -large, words)}"
     return f"{sentence} ({100 * level:g} % interval {ends}), by {row['estimator']}."
 
 
-def _signed(gain: float, unit: str) -> str:
+def _signed(gain: float, words: Losing) -> str:
     """Return a gain in words, such as "2.5 % less" for -2.5."""
-    return f"{rounded(abs(gain))}{unit} {'more' if gain >= 0 else 'less'}"
+    return f"{words.amount(abs(gain))} {'more' if gain >= 0 else 'less'}"
 
 
 def _write_table(out: Path, table: Any) -> None:

@@ -221,7 +221,7 @@ def at_most_units(units: Any, at_most: Any) -> int:
 
 
 def unit_of(unit: Any) -> str:
-    """Check and return the unit of prices, such as "dollars"."""
+    """Check and return the unit of prices and rewards, such as "dollars"."""
     if not isinstance(unit, str) or not unit.strip() or len(unit) > _MAX_UNIT_LENGTH:
         raise InputError(f"Expected unit={abbrev(unit)} to name a currency, such as 'euros'.")
     return unit

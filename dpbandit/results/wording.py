@@ -40,3 +40,13 @@ _WORDS_OF_UNIT = {  # unit of rewards -> words for regret
 def losing(reward_unit: str) -> Losing:
     """Return the words for regret if rewards have this unit."""
     return _WORDS_OF_UNIT.get(reward_unit, Losing(reward_unit))
+
+
+def earning(reward_unit: str) -> Losing:
+    """Return the words for rewards themselves: those for regret, unless it counts mistakes.
+
+    >>> earning("hundreds of dollars").amount(0.5), earning("right answers").amount(0.5)
+    ('50 dollars', '0.5 right answers')
+    """
+    words = losing(reward_unit)
+    return Losing(reward_unit) if words.noun == "mistakes" else words
