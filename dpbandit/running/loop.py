@@ -21,7 +21,7 @@ from dpbandit.running.episode import (
 )
 from dpbandit.running.multinomial_play import MIN_ROUNDS_TOGETHER, multinomial_play
 from dpbandit.running.resolve import AnyAgent, AnyProblem, problem_at_hand, resolve_agent
-from dpbandit.running.segments import Segments, levels_of
+from dpbandit.running.segments import Segments
 from dpbandit.specs import (
     AgentConfig,
     Bounds,
@@ -201,7 +201,7 @@ def _play_batch(
     with logged_calls() as call_log:
         player = made_agent(config, spec, streams.child("agent"))
         ledger_check = LedgerCheck(type(config).__name__, getattr(player, "ledger", None), call_log)
-        segments = None if by is None else Segments(levels_of(problem, by), R)
+        segments = None if by is None else Segments(problem, by, R)
         alone = segments is not None  # users have to come one by one to be told apart
         together = multinomial_play(problem, player, streams) if blocks and not alone else None
         episode = Episode(problem, player, R, streams, blocks=blocks, counts=counts and not alone)
@@ -263,9 +263,7 @@ def _play_batch(
     if isinstance(problem, Clips):
         clipped = np.maximum(clipped, problem.clipped())
     ledger = ledger_check.ledger.on(spec)
-    measures = dict[str, Floats]()
-    for level, part in segments.parts().items() if segments else ():
-        measures |= part.measures(str(by), level)
+    measures = {} if segments is None else segments.measures()
     return Log(regret, reward, switches, seconds, best, clipped, ledger, measures)
 
 

@@ -1,30 +1,14 @@
 """Regret of a run by segment, a column of a user's table with public levels, such as her shop."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, abbrev
+from dpbandit.base import Floats, InputError, abbrev
 from dpbandit.offline.columns import Levels
 from dpbandit.running.episode import Served
 from dpbandit.specs import Problem
-
-
-class Part(NamedTuple):
-    """Totals of the rounds of one segment, for each replica."""
-
-    rounds: Ints
-    """number of rounds whose users were in the segment, (R,)"""
-    regret: Floats
-    """regret of these rounds, (R,)"""
-
-    def measures(self, by: str, level: str) -> dict[str, Floats]:
-        """Return the totals as measures of an `AgentRun`."""
-        return {
-            f"rounds by {by}: {level}": 1.0 * self.rounds,
-            f"regret by {by}: {level}": self.regret,
-        }
 
 
 def levels_of(problem: Problem, by: Any) -> Levels:
@@ -44,15 +28,15 @@ def levels_of(problem: Problem, by: Any) -> Levels:
 
 
 class Segments:
-    """Counter of rounds and regret by segment, for R replicas.
+    """Counter of rounds and regret by the levels of the column `by`, for R replicas.
 
     These are exact functions of users' contexts: no certificate covers them.
     """
 
-    def __init__(self, levels: Levels, replicas: int) -> None:
-        self._levels = levels
-        self._rounds = np.zeros((len(levels.names), replicas), np.int64)
-        self._regret = np.zeros((len(levels.names), replicas))
+    def __init__(self, problem: Problem, by: str, replicas: int) -> None:
+        self._by, self._levels = by, levels_of(problem, by)
+        self._rounds = np.zeros((len(self._levels.names), replicas))
+        self._regret = np.zeros((len(self._levels.names), replicas))
 
     def add(self, served: Served) -> None:
         """Count a round or a block of rounds."""
@@ -64,7 +48,10 @@ class Segments:
             self._rounds[k] += there.sum(axis=0)
             self._regret[k] += np.where(there, regret, 0.0).sum(axis=0)
 
-    def parts(self) -> dict[str, Part]:
-        """Return the totals so far, by name of the level."""
-        parts = map(Part, self._rounds, self._regret)
-        return dict(zip(self._levels.names, parts, strict=True))
+    def measures(self) -> dict[str, Floats]:
+        """Return the totals so far, (R,) for each level, as measures of an `AgentRun`."""
+        found = {}
+        for k, level in enumerate(self._levels.names):
+            found[f"rounds by {self._by}: {level}"] = self._rounds[k]
+            found[f"regret by {self._by}: {level}"] = self._regret[k]
+        return found
