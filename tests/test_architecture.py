@@ -86,7 +86,7 @@ MODULES = dict(modules())
 
 @cache
 def imported(text):
-    """What a source imports, as names of modules: at its top, and anywhere."""
+    """Return two lists of the modules that a source imports: at its top, and anywhere."""
     body, found = ast.parse(text).body, {}
     for node in statements(body):
         if isinstance(node, ast.Import):
@@ -102,7 +102,7 @@ def imported(text):
 
 
 def imports(text):
-    """What a source imports of dpbandit, lazily or not; "" is the root."""
+    """Return the modules of dpbandit that a source imports anywhere; "" is the root."""
     return [name[9:] for name in imported(text)[1] if name.split(".")[0] == "dpbandit"]
 
 
@@ -123,7 +123,7 @@ def family(module):
 
 
 def forbidden(module, file):
-    """What `module` imports and must not: the root, a room on its floor or below, a stranger."""
+    """Yield imports of `module` not allowed: the root, rooms on its floor or below, strangers."""
     for target in imports(file.read_text()):
         if target == "" or target not in MODULES:
             yield target

@@ -80,7 +80,7 @@ def test_what_one_takes(run, words, said, columns):
 
 
 def test_certify(run, tmp_path):
-    """Of one round nothing is released: no curve, and no warning of the drawing library."""
+    """After one round nothing is released: no curve, and no warning of the drawing library."""
     proof = json_of(run, tmp_path, "certify", "dp-ucb", "--horizon", 100, "--epsilon", 2)
     assert (proof["claimed_epsilon"], proof["claimed_delta"]) == (2.0, 1e-5)
     assert 1.99 < proof["epsilon"] <= 2.0
@@ -169,7 +169,7 @@ def test_out_writes_four_files_and_replaces_none(run, refused, tmp_path):
 
 @each("words", ["certify", "audit --runs 400 --horizon 4", " ".join([*GLM, "--agents"])])
 def test_an_epsilon_that_is_not_used_is_said(run, words):
-    """Where it was given; the default is nobody's wish."""
+    """A typed --epsilon that an agent overrides gives a note; the default gives none."""
     for option, said in (["--epsilon", "1"], True), ([], False):
         code, out, errors = run(*words.split(), "dp-ucb:epsilon=2", *option)
         assert (code, errors) == (0, "")
@@ -309,7 +309,7 @@ FILES = {
 
 @pytest.fixture
 def refused(run, tmp_path, monkeypatch):
-    """What a command line says that is refused, in one sentence, with exit code 2."""
+    """Run a command line that is refused, with exit code 2; return its one sentence."""
     monkeypatch.chdir(tmp_path)
 
     def said(words):

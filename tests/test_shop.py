@@ -28,7 +28,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def said(run):
-    """What a command prints that succeeds."""
+    """Run a command that succeeds; return its output."""
 
     def command(line):
         code, out, errors = run(*line.split())

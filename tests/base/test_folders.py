@@ -81,7 +81,7 @@ WHERE = {
     "current": [{"1"}, {"1", None}, {None}, {"2", None}, {"2"}],
     "no swap": [{"1"}, {"1", None}, {None}, {"2", None}, {"2"}],
 }
-"""Where a folder is written, and what its files may hold once that is stopped: the current folder
+"""Place of a written folder -> contents its files may have after a stop: the current folder
 cannot be swapped, so there files may be missing, until the next run brings them."""
 
 

@@ -90,7 +90,7 @@ for words in sys.argv[1:]:
 
 
 def test_in_a_pipe():
-    """Of a process that has no terminal and no COLUMNS: one for all, each takes a second."""
+    """All commands run in one process, without a terminal and COLUMNS, to save starts of 1 s."""
     environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
     command = [sys.executable, "-c", IN_TURN, *PIPED]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)

@@ -1,4 +1,4 @@
-"""What is seen of workers: a bar for all, and one for each part that is under way."""
+"""Progress bars of worker processes: one for all, and one for each part under way."""
 
 import time
 

@@ -33,7 +33,7 @@ SHARED = ContextualSpec(n_actions=3, dim=2, horizon=20, shared=True)
 
 
 class Alone:
-    """One of our agents as somebody else would write it: for one user at a time."""
+    """Agent of ours as somebody else would write it: for one user at a time."""
 
     def __init__(self, config, spec, seed):
         self.agent = config.make(spec, Streams([seed]))
@@ -117,7 +117,7 @@ def test_every_replica_is_told_its_own_rounds_and_cannot_write_on_them():
 
 
 class Pulls:
-    """Of river, mabwiser and everybody, whose own `inner` is free."""
+    """Has the methods of river and mabwiser, and an attribute `inner` of its own."""
 
     inner, is_contextual = "shared by all", False
     act = update = pull = predict = lambda *told, **more: 0

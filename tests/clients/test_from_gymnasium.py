@@ -32,7 +32,7 @@ def bridge(observations, actions=ARMS, **more):
     ],
 )
 def test_discrete_observations_are_one_hot_within_a_known_bound(space, observation, context, bound):
-    """By hand: a one for each discrete number, so the norm is the root of how many there are."""
+    """Each discrete number gives a single 1, so the norm is the root of their number (by hand)."""
     made = bridge(space)
     assert made.context(observation).tolist() == context
     assert made.spec.context_bound == pytest.approx(bound)
@@ -126,8 +126,8 @@ def coins(env=Coins, **more):
     ],
 )  # fmt: skip
 def test_every_way_to_measure_regret_against_the_known_means(how):
-    """By hand: exact where the arms' means or the regret are told, else best - reward; a replica
-    alone meets the same users."""
+    """Regret by hand: exact where the arms' means or the regret are told, else best - reward; a
+    replica alone meets the same users."""
     problem = coins(**how)(horizon=T)
     alone = coins(**how)(horizon=T)
     problem.reset(Streams([1, 2]))

@@ -173,7 +173,7 @@ def test_horizons_kinds_certificates_and_seeds():
 
 @each("wrong", [None, "1", 1j, [1.0, 2.0], [], {}, [[1], [1, 2]]], ids=repr)
 def test_a_reward_that_is_no_number_is_refused_in_its_round(wrong):
-    """One in an array is that number, as the scores show."""
+    """Rewards in arrays of one entry lead to the same scores as plain numbers."""
     one, plain = (player(LinUCB(), Coins()) for _ in range(2))
     for given in (1, True, np.float32(0.5), np.array([0.75])):
         tell(one, 0, 5, given)
@@ -191,7 +191,7 @@ ARGUMENTS = {"horizon": 40, "reward_range": (-1.4, 1.4), "context_bound": 1.0}
 
 @pytest.fixture
 def state(tmp_path, monkeypatch):
-    """Where a player is saved."""
+    """Path of a saved player, with the state folder below `tmp_path`."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     return tmp_path / "state.npz"
 
@@ -220,8 +220,8 @@ def saved(path, config=None, users=17):
 
 
 def test_a_player_goes_on_where_it_was_and_once(state, tmp_path):
-    """As one that was never saved; its certificate, books and horizon too; then it is used up. A
-    saved player serves nobody; neither the file nor a copy of it is loaded again."""
+    """Loaded players go on as if never saved, with certificate, counters and horizon. A saved
+    player serves nobody; neither the file nor a copy of it is loaded again."""
     env = environment()
     whole, _ = serve(Player(DPUCB(), env, **ARGUMENTS), env, env.reset(seed=0)[0], 40)
     old, env, observation = saved(state)

@@ -145,7 +145,7 @@ REFUSED = {
         ({"reward_range": None}, "reward_range=None to be two finite numbers"),
     ],
 }
-"""What is said of the first or second table."""
+"""Arguments that replace good ones -> message, for the first and second table."""
 
 
 @pytest.mark.parametrize("table", REFUSED)
@@ -328,7 +328,7 @@ def test_rows_enter_by_the_mechanism_alone(env):
 
 
 def test_what_a_prior_cost_stands_in_certificates():
-    """By hand: mu of who is in both is the root of the sum of squares, and within the target; of
+    """Oracle: mu of people in both is the root of the sum of squares, and within the target; of
     disjoint people the larger; a public log's costs nothing and is named."""
     log, target = logged(), certify(FADE(), "GLMBandit", env_kwargs=WORLD).mu
     for how, named in (

@@ -5,7 +5,7 @@ import numpy as np
 from gymnasium import spaces
 
 MEANS = np.array([[0.9, 0.1, 0.5], [0.2, 0.8, 0.5]])
-"""What each arm earns on average from users of kind 0 and 1."""
+"""Mean reward of each arm, for users of kind 0 and 1."""
 
 
 class Coins(gym.Env):
@@ -64,5 +64,5 @@ class Spaces(gym.Env):
 
 
 def means(env):
-    """What each arm of `Coins` would earn from the user who waits."""
+    """Return the mean rewards of the arms of `Coins` for the current user."""
     return MEANS[env.unwrapped.kind]

@@ -141,7 +141,7 @@ def test_types_spaces_and_ranges(name):
 
 
 def told(name, delay):
-    """What two replicas are told in 12 rounds of equal play, and their regret."""
+    """Return the feedback of two replicas in 12 rounds of equal play, and their regret."""
     problem = problem_maker(name)(**{**needed(name), "horizon": 12, "delay": delay})
     problem.reset(Streams([5, 6]))
     draw, steps = problem.spec.uniform(Streams([1, 2])), []
@@ -236,7 +236,7 @@ def test_unknown_arguments_get_one_sentence_with_the_nearest_name(name):
 
 
 def rendered(name, mode, rounds=3):
-    """As Stable-Baselines3's `make_vec_env` makes one: every warning is an error."""
+    """Make an environment as Stable-Baselines3's `make_vec_env` does; no warning is allowed."""
     with warnings.catch_warnings(action="error"):
         env = gym.make(name, render_mode=mode, horizon=5, **needed(name))
         env.reset(seed=0)

@@ -1,4 +1,4 @@
-"""What environments refuse, in one sentence that names the argument, or says what stands here."""
+"""Errors of environments are one sentence, which names the argument or has the text here."""
 
 import numpy as np
 import pandas as pd
@@ -178,7 +178,7 @@ CLICKED = [0] * 20 + [0, 1] * 440
 
 
 class Lying(dict):
-    """Of columns, all of which it says it has."""
+    """Table that claims to have every column."""
 
     def __contains__(self, name):
         return True

@@ -49,7 +49,7 @@ from tests.envs.contextual.logs import SHOP, shop
 
 
 def test_tides_follow_their_formulas():
-    """By hand: a walk that is turned round at every step beyond the range, whatever the blocks;
+    """Oracle: a walk that is turned round at every step beyond the range, whatever the blocks;
     seasons and shocks."""
     tides, walk, by_hand = Tides(drift=(0.3, 1.0)), 0.0, []
     whole = tides.start(Streams([5])).take(300)
@@ -294,7 +294,7 @@ MEANS, SCHEDULE = (0.3, 0.6, 0.9), ["0:-5", "2:2-3", "2:6-"]
 
 
 def there(arm, t):
-    """Whether the schedule has the arm in round t, by hand."""
+    """Return True if the schedule has the arm in round t, by hand."""
     return (t <= 5, True, t in (2, 3) or t >= 6)[arm]
 
 
@@ -307,7 +307,7 @@ def average(t):
 
 
 FIXED = [sum(MEANS[a] if there(a, t) else average(t) for t in ROUNDS) for a in range(3)]
-"""What an arm earns for which another stands in where it is not there."""
+"""Total mean reward of each arm; in rounds where it is absent, a random other one is played."""
 
 
 def test_regret_is_against_the_best_arm_that_is_there():
@@ -424,8 +424,8 @@ ARMS = ContextualSpec(n_actions=4, dim=2, horizon=24, masks="user")
 
 
 def test_checks_pass_ours_and_catch_what_is_broken():
-    """That the agents which come with masks pass on the users' own is for conformance; here public
-    ones, lists, problems of ours and somebody's own; and what must not pass."""
+    """Public masks, of lists, problems of ours and somebody's own, reach the agents; wrong ones are
+    refused. Masks of users are tested for all agents in the conformance tests."""
     lists = make_problem(ListRecommendation, n_items=9, length=3, horizon=24, absent=0.2).spec
     for config, spec in (
         (AllocationTS(first=1.0, draws=50), replace(ARMS, masks="public")),

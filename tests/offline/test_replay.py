@@ -25,7 +25,7 @@ from tests.each import asserting, each, refused
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 TINY = ContextualSpec(n_actions=2, dim=1, horizon=2)
 CHANCE = {0.5: 0.3, -0.5: 0.7}
-"""Of a context."""
+"""Probability of each context."""
 GOOD = {(0.5, 0): 0.2, (0.5, 1): 0.9, (-0.5, 0): 0.6, (-0.5, 1): 0.35}
 """Probability of reward 1 for a context and an arm."""
 
@@ -118,7 +118,7 @@ def test_unequal_propensities_are_evened_out():
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
-    """Of 150 logs 94 % hold the value of a fixed policy, 1.96 errors of 56 users: 130 to 149 with
+    """Intervals of 150 logs hold the value of a fixed policy in 94 % (56 users): 130 to 149 with
     probability 1 - 6e-4 (exact binomial), after one pass and after three. Power: half the width
     fails. By hand: where all m users with whom the policy agrees are kept, and a share p of them
     earns 1, the error is sqrt(p (1 - p) / m), in however many passes."""
@@ -182,8 +182,8 @@ def test_passes_and_what_the_agent_is_made_for():
 
 
 def two_worlds(config, one, two, how):
-    """One pass each through two logs, in order and with the releases of the first: how far inputs
-    at the mechanism moved, over its sensitivity."""
+    """Replay two logs, in order and with the releases of the first; return how far inputs at the
+    mechanism moved, over its sensitivity."""
     tapes = []
     for logged in (one, two):
         with recording(tapes[0] if tapes else None) as calls:
@@ -195,7 +195,7 @@ def two_worlds(config, one, two, how):
 
 @pytest.mark.parametrize("config", [DPUCB(refresh_every=5), FADE(first_batch=6)], ids=repr)
 def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
-    """Of two logs that differ in a row that is kept in one, with releases held fixed, inputs differ
+    """Logs that differ in a row that is kept in one, with releases held fixed, have other inputs
     at that row's round alone, by at most the sensitivity; if others are skipped, in later ones,
     too."""
     logged = recorded(60, 1)
@@ -216,7 +216,7 @@ def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
 
 
 def test_blank_needs_a_lowest_that_is_public():
-    """Of two logs that differ in one user's propensity, inputs differ at her round alone if
+    """Logs that differ in one user's propensity have other inputs at her round alone if
     `lowest` is given; read off the log, hers thins everybody: inputs of others move, and replay
     refuses."""
     config, base = DPUCB(refresh_every=5), recorded(60, 1)
@@ -349,8 +349,8 @@ def test_snapshots_and_several_agents_on_one_log():
 
 
 def test_recorded_logs_have_true_propensities(tmp_path):
-    """Of an agent that explores, of prices and of lists; through a file and back goes all that
-    estimates rest on."""
+    """Logs of an agent that explores, of prices and of lists keep all that estimates need in a
+    file."""
     log = record("OJPricing", horizon=400, agent=LinUCB(), explore=0.5)
     assert log.adaptive
     np.testing.assert_allclose(log.probabilities.sum(axis=1), 1)
@@ -382,7 +382,7 @@ def test_recorded_logs_have_true_propensities(tmp_path):
 
 
 def no_snapshot(log):
-    """What is asked, and what is said."""
+    """Return calls that are refused, each with a part of its message."""
     linucb = taught(LinUCB(), log)
     two = LinUCB().make(log.spec, Streams([0, 1]))
     small, prices = snapshot(linucb, log.spec), "OJPricing"

@@ -94,7 +94,7 @@ def test_a_ledger_promises_no_more_trust_than_its_mechanisms_can_keep():
 
 
 def test_sums_of_spends_may_stand_in_a_ledger_part_by_part():
-    """As a whole, as parts, inside `Parallel`; of two mechanisms each pays for its own parts."""
+    """A spend is found whole, as parts, or in `Parallel`; mechanisms pay for their own parts."""
     one, two = mechanism(Streams([0])), mechanism(Streams([1]))
     a, b = PureSpend.of("a", [0.1]), PureSpend.of("b", [0.2])
     one.spend = two.spend = both = Sequential((a, Sequential((b,), "rest")), "both")

@@ -1,4 +1,4 @@
-"""What a proof takes for public is declared, provided, and held; nothing is assumed."""
+"""Premises of proofs, facts taken for public, are declared, provided, and held."""
 
 import ast
 import inspect
@@ -42,7 +42,7 @@ from tests.clients.worlds import Coins
 SPEC = ContextualSpec(n_actions=3, dim=2, horizon=40)
 ROOT = Path(inspect.getfile(Guard)).parents[2]
 GAUSSIAN = {"epsilon": 3.0, "delta": 0.4, "first": 1.0}
-"""Of allocation-ts, so that its noise is Gaussian and `Guard` and `PerPerson` take it."""
+"""Settings of allocation-ts with Gaussian noise, which `Guard` and `PerPerson` need."""
 
 
 def returning(pattern):
@@ -52,7 +52,7 @@ def returning(pattern):
 
 @pytest.mark.parametrize("name", premises.REFUSED)
 def test_undeclared_and_false_declarations_are_refused(name):
-    """By whatever makes an agent, in a sentence that names the class and where to read on."""
+    """All functions that make agents refuse them, with the class and where to read on."""
     config, why = premises.REFUSED[name]
     made = (
         lambda: certify(config, SPEC),
@@ -216,7 +216,7 @@ def test_no_problem_provides_everything_and_each_fact_is_lost_somewhere():
 
 
 def test_rolls_know_which_users_a_mechanism_heard():
-    """One by one, and many at once, of whom two mechanisms may share the users between them."""
+    """Users come one by one, or many at once, when two mechanisms may share them."""
     one, two, alone = mechanism(Streams([0])), mechanism(Streams([1])), np.ones(1)
     with logged_calls(CallLog()) as call_log:
         for heard in ([one], [two], [one], []):

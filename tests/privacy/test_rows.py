@@ -167,7 +167,7 @@ QUIET = [
     (Sampled, descended(Sampled, **SAMPLED)),
     (MirrorPhase, descended(MirrorPhase, **SAMPLED, radius=99.0)),
 ]  # fmt: skip
-"""What quiet users release: values (R, rows, 1), and hits (R, rows, candidates)."""
+"""Mechanisms -> releases of quiet users: values (R, rows, 1), hits (R, rows, candidates)."""
 
 
 def test_every_mechanism_is_here():

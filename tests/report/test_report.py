@@ -107,7 +107,7 @@ def test_many_problems_have_a_figure_each(tmp_path, monkeypatch):
 
 
 def test_the_headline_is_of_the_largest_horizon_beside_both_baselines(swept):
-    """By hand: paired on the same users, against random play and the best fixed action."""
+    """Differences from random play and the best fixed action, paired on the same users, by hand."""
     (problem,) = problems(Results.load(swept))
     table, final = headline(problem), {}
     for run in problem.longest.runs:

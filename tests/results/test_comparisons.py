@@ -116,7 +116,7 @@ def test_verdicts_are_those_after_the_correction(results):
 
 
 def test_epsilon_for_a_regret(results):
-    """By hand: means 30, 20, 4 at epsilons 1, 4, 16. 25 is half way from 1 to 4 in the logarithm;
+    """Oracle: means 30, 20, 4 at epsilons 1, 4, 16. 25 is half way from 1 to 4 in the logarithm;
     40 is reached by the first, 1 by none; replicas that are alike leave no interval."""
     run, proof = results["DP 1"].runs[0], results["DP 1"].runs[0].certificate
 

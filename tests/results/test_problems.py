@@ -23,7 +23,7 @@ def on(env, **env_kwargs):
 
 
 def names(results):
-    """What frames call their problems, which is what everything else does."""
+    """Return the names of problems in tables, the same in `summary` and `frame`."""
     (found,) = {tuple(table["problem"].unique()) for table in (results.summary(), results.frame())}
     return list(found)
 
@@ -101,7 +101,7 @@ def test_functions_are_what_they_make(make):
 
 
 def test_labels_are_as_short_as_what_differs(two):
-    """By hand. A label that somebody chose is a problem of its own; of one label and several
+    """Names by hand. A label that somebody chose is a problem of its own; of one label and several
     setups each says what differs; a problem alone under its environment is called as it was."""
 
     def called(**changes):

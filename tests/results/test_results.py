@@ -191,7 +191,7 @@ def test_plots_of_every_kind(results, lonely, tmp_path, ending):
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     results, tmp_path, monkeypatch, error, shown
 ):
-    """Of anything, runs too."""
+    """Both files, of JSON and of runs, and their folder are as before."""
 
     def fail(*given):
         given[-1].write_bytes(b"PAR1")

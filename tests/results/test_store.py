@@ -216,8 +216,8 @@ def test_facts_are_inside(results, tmp_path):
 
 
 def test_where_chooses(results, experts, tmp_path):
-    """By agent and target; of several problems there are no common marks, and of nothing one
-    sentence."""
+    """Runs are selected by agent and target; several problems have no common marks, and no match
+    is an error."""
     assert [run.name for run in results.where(epsilon=1.0).runs] == ["DP-UCB", "Wishart"]
     assert [run.name for run in results.where(epsilon=1.0, delta=1e-3).runs] == ["Wishart"]
     refused("found none of 4", results.where, agent="nobody")

@@ -92,7 +92,7 @@ def test_replicas_depend_on_seed_and_number_only(monkeypatch):
 
 
 def test_a_certificate_is_of_the_agent_that_played():
-    """One whose ledger depends on the number of replicas was certified alone, and is refused."""
+    """A ledger that depends on the number of replicas was certified for one, and is refused."""
     with pytest.raises(InputError, match=r"of broken .* epsilon 1 at .* for one and 20 for the 4"):
         quick("GLMBandit", {"broken": PromisesAlone()}, replicas=4, horizon=30)
     with pytest.raises(InputError, match="for one and 20 for the 800 that were played"):
@@ -143,7 +143,7 @@ PLAYED = {**{env: {} for env in ENVIRONMENTS}, "StreamingRegression": {"p": 1}}
 
 
 def kind_of(spec):
-    """What agents ask of a spec that are no numbers."""
+    """Return the facts of a spec other than numbers that agents need."""
     visit = getattr(spec, "visit", spec)
     words = ("shared", "masks", "link", "context_order", "feedback", "in_hindsight", "followed")
     loss = getattr(visit, "loss", None)
@@ -206,7 +206,7 @@ def plays(name, spec):
 
 
 def plays_losses(name, spec):
-    """What some ask of the loss or of its domain, and what they have to be told."""
+    """Return True if the agent of this name can play the loss, domain and feedback of `spec`."""
     loss, domain = spec.loss, spec.loss.domain
     order, dim = getattr(domain, "p", None), domain.dim if isinstance(domain, Ball) else np.inf
     asked = {
@@ -239,4 +239,4 @@ DATA += ("recursive-frank-wolfe", "dp-tofw", "localised-tofw", "online-condition
 DATA += ("noisy-sfw", "noisy-sgd", "phased-sgd", "snowball-sgd", "local-md", "least-squares")
 DATA += ("pocp", "pqftl", "net-experts", "ball-experts")
 FEEDBACK = dict.fromkeys(VALUES, "value") | dict.fromkeys(DATA, "datum")
-"""What agents of convex problems have to be told."""
+"""Feedback that each agent of convex problems needs."""

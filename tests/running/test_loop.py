@@ -26,11 +26,11 @@ from tests.broken.blocks import KeepsTotals, PeeksAhead
 from tests.each import each
 
 ARMS = np.array([[0, 1, 1, 2, 2, 0], [1, 1, 1, 1, 0, 0]]).T
-"""What is played, (T, R)"""
+"""Actions, (T, R)"""
 SWITCHES = [[0, 0], [1, 0], [1, 0], [2, 0], [2, 1], [3, 1]]
 """Rounds so far with another arm than the round before"""
 MISSED = np.array([[0.5, 0.25, 0.0]])
-"""What each arm lacks of the best, in every round"""
+"""Regret of each arm in every round"""
 REGRET = [[0.5, 0.25], [0.75, 0.5], [1.0, 0.75], [1.0, 1.0], [1.0, 1.5], [1.5, 2.0]]
 GIVEN = np.array([[1, 2, 4, 8, 16, 32], [32, 16, 8, 4, 2, 1]]).T / 64
 """Rewards of each round, (T, R): no two sets of rounds have the same sum"""
@@ -177,7 +177,7 @@ def test_calls_come_in_order_and_triples_belong_together(delay, kind):
 
 
 def test_data_are_told_in_place_of_rewards():
-    """And a point that moves in any coordinate has switched once: replica 0 moves in one, then in
+    """A point that moves in any coordinate has switched once: replica 0 moves in one, then in
     both, then not, and back; replica 1 in none."""
     told, path = np.arange(24.0).reshape(6, 2, 2) / 48, np.zeros((6, 2, 2))
     path[1:, 0, 0], path[2:4, 0] = 0.5, (0.25, 0.25)
@@ -190,8 +190,8 @@ def test_data_are_told_in_place_of_rewards():
 
 @each("late", ["fade:first_batch", "dp-ucb:refresh_every", "batched-elimination:first_epoch"])
 def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
-    """One in round 50 of 100 is in time: a warning is an error in tests. Without a mark on the way
-    blocks are as long as they can be, and one must end with round 50."""
+    """A release in round 50 of 100 is in time: a warning is an error in tests. Without a mark
+    before the end blocks are as long as they can be, and one must end with round 50."""
     for marks in (None, np.array([100])):
         with pytest.warns(UserWarning, match="released nothing in the first half of 100") as said:
             play("GLMBandit", f"{late}=51", [0], horizon=100, marks=marks)
@@ -318,7 +318,7 @@ FIRST_ROUNDS = {
         (None, lambda a: [[None, None]] * 6, "got "),
     ],
 }
-"""What is handed over: one entry, or the whole array, becomes something else, and what is said."""
+"""Arrays handed over with one entry, or all, replaced by another value -> message."""
 
 
 @each(
@@ -389,7 +389,7 @@ def test_what_a_problem_says_of_itself_is_looked_at(method, wrong, says):
     ],
 )
 def test_actions_and_data_of_other_kinds_are_looked_at_too(spec, actions, told, says):
-    """By the loop, whatever the problem itself does with them."""
+    """The loop refuses wrong actions and data, even if the problem itself takes them."""
     shown = np.zeros((6, 2, *spec.context_shape))
     with pytest.raises(InputError, match=says):
         played(Script(spec, shown, np.full((6, 2), spec.reward_low), told), actions)

@@ -1,4 +1,4 @@
-"""One's own agents and problems: by name everywhere, and what is wrong is one sentence."""
+"""Agents and problems of users' own code: by name everywhere; errors are one sentence."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -56,7 +56,7 @@ class WithoutDefault(Mine):
 
 @dataclass(frozen=True, kw_only=True)
 class ForTypeCheckers(Mine):
-    """One of its annotations is nothing at run time."""
+    """Config with an annotation that does not exist at run time."""
 
     law: "Law | None" = None  # noqa: F821
 
@@ -67,7 +67,7 @@ class NoDataclass:
 
 
 class NoConfig:
-    """Of nothing."""
+    """Class without a method `make`."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What is recommended plays, costs what was asked, and is no worse than play at random."""
+"""Recommended agents play, cost the requested epsilon, and are no worse than random play."""
 
 from contextlib import suppress
 from dataclasses import dataclass

@@ -146,7 +146,7 @@ def test_what_is_seen_of_people_is_said():
 
 @pytest.mark.parametrize("visit", [STOCK, replace(PRICES, followed=True)], ids=["stock", "follow"])
 def test_people_who_return_to_a_world_that_carries_are_not_covered(visit):
-    """What one of them does changes what the world answers others, who are not covered; nor are her
+    """A person's actions change the world's answers to others, who are not covered; nor are her
     own data hers alone there. And no wrapper may leave out that they come back to her."""
     spec = replace(PEOPLE, visit=visit)
     for agent in (FADE(), PerPerson(FADE()), PerPerson(Priced(DPUCB()))):

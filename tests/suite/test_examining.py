@@ -1,4 +1,4 @@
-"""What a suite's tests find: agents that are honest for as long as short tests look."""
+"""Tests of the suite find agents that are honest for as long as short tests look."""
 
 import json
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class LearnsLate(DPMoments):
         self.ledger = Ledger((*self.ledger.spends, self.late.spend))
 
     def learn(self, context, action, feedback):
-        """As ever, and late."""
+        """Learn as the base class does, and also from late rounds."""
         super().learn(context, action, feedback)
         if self.round > self.begins:
             self.late(feedback)
@@ -51,7 +51,7 @@ class Raw(LocalValues):
     needs = LocalValues.needs
 
     def query(self, *datum):
-        """What comes."""
+        """Return the datum itself, without noise."""
         return np.nan_to_num(np.asarray(datum[0]), posinf=9.0, neginf=-9.0)
 
 
@@ -67,7 +67,7 @@ class LeaksLate(DPMoments):
     earned = 0.0
 
     def learn(self, context, action, feedback):
-        """As ever, and late not through the mechanism."""
+        """Learn as the base class does, and from late rounds without the mechanism."""
         super().learn(context, action, feedback)
         if self.round > 300:
             self.earned = self.earned + np.nan_to_num(feedback.reshape(-1, self.R)).sum(axis=0)
@@ -77,7 +77,7 @@ class LeaksLate(DPMoments):
         return super().scores(context) + self.earned_by_arm()
 
     def earned_by_arm(self):
-        """Of each arm, (R, K)."""
+        """Return the sum of rewards of each arm, (R, K)."""
         return np.multiply.outer(
             self.earned + np.zeros(self.R), np.arange(self.spec.n_actions) == 0
         )
@@ -177,7 +177,7 @@ def test_an_honest_agent_is_examined_until_it_plays_from_releases():
 
 
 def test_an_agent_whose_tests_fail_is_refused_whatever_the_file_says(tmp_path, monkeypatch):
-    """What leaks late is played, and the file says so, or says that its tests pass."""
+    """An agent that leaks late is refused if its file says so, or says that its tests pass."""
     agent = f"{HERE}:LeaksLate"
     found = examined(agent, "small")
     for module in ("playing", "verifying"):

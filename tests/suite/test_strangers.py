@@ -30,7 +30,7 @@ def tiny(monkeypatch):
 
 
 def card(folder, agents, *more):
-    """What `suite run` says, its findings and its page."""
+    """Return the output of `suite run`, its findings and its page."""
     asked = ["run", ",".join(f"{HERE}:{agent}" for agent in agents), "--out", str(folder), *more]
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 1, done.output

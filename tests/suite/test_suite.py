@@ -70,7 +70,7 @@ def examined_once(played, monkeypatch):
 
 
 def _verdict(tmp_path, runs, **how):
-    """What is found of these runs, written anew with a hash that fits."""
+    """Return the verdict on these runs, written anew with a hash that fits."""
     file = write_runs(tmp_path / "theirs.parquet", runs)
     return verify(file, trust=True, progress=False, **how)
 
@@ -305,7 +305,7 @@ def test_the_files_of_an_agent_are_all_that_it_imports(tmp_path, monkeypatch):
 
 
 def test_scores_stand_at_what_is_certified(played):
-    """By hand: U = 10, B = 2, R = 4 is 3/4. A claim of 1 whose noise gives 7 scores at 10, one at a
+    """Oracle: U = 10, B = 2, R = 4 is 3/4. A claim of 1 whose noise gives 7 scores at 10, one at a
     delta of 0.9 at its epsilon for the suite's, one of a narrower promise nowhere, and without any
     certificate at infinity."""
     _, runs, done = played

@@ -1,4 +1,4 @@
-"""What `check_agent` and `check_problem` say of broken ones; that honest ones pass, others show."""
+"""Messages of `check_agent` and `check_problem` on broken agents and problems."""
 
 import ast
 from dataclasses import dataclass
@@ -216,7 +216,7 @@ def test_what_it_returns_is_what_was_checked(config, spec, checks):
 
 
 def test_it_checks_under_python_o_too():
-    """Which leaves out `assert`."""
+    """The checks use no `assert`, which `python -O` leaves out."""
     for file in (Path(__file__).parents[2] / "dpbandit/testing").glob("*.py"):
         assert not [n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Assert)]
 

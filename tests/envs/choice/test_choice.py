@@ -1,4 +1,4 @@
-"""What people choose: assortments, ecolabelled apples, and cameras with their table of people."""
+"""Problems of choice: assortments, ecolabelled apples, cameras with their table of people."""
 
 import json
 import sys
@@ -90,7 +90,7 @@ def test_free_prices_have_a_common_markup():
 
 
 def test_prices_take_utility_from_the_middle_of_their_range():
-    """By hand: appeal -1 at the middle of [1, 4], 2 less for each dollar, from a list and free.
+    """Oracle: appeal -1 at the middle of [1, 4], 2 less for each dollar, from a list and free.
     Would catch prices that are counted from the lowest, or from their mean."""
     facts = {"n_products": 2, "at_most": 1, "contexts": "constant", "signal": 0.0}
     prices, costs = np.array([1.0, 2.0, 4.0]), np.array([[0.1], [0.4]])
@@ -311,7 +311,7 @@ def test_the_values_of_sets():
 
 
 def test_masks_that_are_no_assortments_are_repaired():
-    """What a policy of Stable-Baselines3 may send: every product, or none."""
+    """Actions that Stable-Baselines3 may send are allowed: every product, or none."""
     for offered in (0, 1):
         env = gym.make("dpbandit/AssortmentBandit-v0", horizon=4, n_products=5, at_most=2)
         env.reset(seed=0)

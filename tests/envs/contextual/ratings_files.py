@@ -58,4 +58,4 @@ ARGUMENTS = {
     "dpbandit/RatingsBandit-v0": {"path": str(example())},
     "dpbandit/RatingsLists-v0": {"path": str(example()), "n_items": 20, "length": 3},
 }
-"""What environments need that have no default: for tests that try every one."""
+"""Arguments without a default, by environment, for tests that try every environment."""

@@ -78,8 +78,8 @@ def test_the_scale_is_public():
 
 
 def test_labels_are_arms():
-    """One class is right, nothing else is random, and examples are as likely as each other, within
-    5 standard errors. Golden: pooled digits are means of 2 x 2 squares, by hand."""
+    """Users are examples drawn with equal chances, within 5 standard errors; the arm of their class
+    earns 1, others 0. Golden: pooled digits are means of 2 x 2 squares, by hand."""
     problem = own()
     users = drawn(problem, 40_000, 1)
     assert users.mean is users.reward
@@ -176,7 +176,7 @@ def test_sparse_noisy_ratings_are_recovered_well():
 
 
 def test_a_changed_file_is_read_again(tmp_path):
-    """And users who all agree are refused."""
+    """Ratings are fitted again after the file changed; users who all agree are refused."""
     path = tmp_path / "ratings.csv"
     _, stars = truth(users=30, items=6)
     write(path, stars, np.ones_like(stars))

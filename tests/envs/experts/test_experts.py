@@ -133,7 +133,7 @@ def test_laws_of_losses_and_rewards():
 
 
 def test_kinds_by_hand(tmp_path):
-    """Who is best switches as often as it should; a lower bound keeps its news for the end; a table
+    """Best experts switch as often as stated; a lower bound keeps its news for the end; a table
     comes from a file, its name, or numbers; and halving has stages of 250 rounds."""
     losses, _ = met(Experts(kind="switching", switches=4, horizon=500, n_actions=5), 500)
     lost = losses.reshape(5, 100, 3, 5).sum(axis=1)
@@ -159,7 +159,7 @@ def test_kinds_by_hand(tmp_path):
 
 
 def test_policies_differ_in_quality_and_one_is_right():
-    """One policy never errs but for whims, the others do by their ignorance, none worse than
+    """A single policy errs by whims alone, the others do by their ignorance, none worse than
     guessing (4/5). 40 episodes of 300 users: the best loses 0.08 within 5 errors of 0.0025."""
     sure, _ = met(Experts(kind="policies", horizon=300), 300, seeds=range(40))
     ranked = np.sort(sure.mean(axis=0), axis=1).mean(axis=0)
@@ -260,7 +260,7 @@ def test_changes_by_hand():
 
 
 def test_several_rounds_at_once_are_rounds():
-    """By hand: regret of so many plays of each arm; totals are counts of 10,000 coins, within 5
+    """Regret by hand, of so many plays of each arm; totals are counts of 10,000 coins, within 5
     standard errors; the best fixed arm is that of the means, however often it was played."""
     problem = Arms(means=[0.4, 0.6, 0.5])
     problem.reset(Streams([0, 1]))

@@ -311,7 +311,7 @@ FEW = {"people": 6, "visits": 4, "horizon": 24, "n_actions": 3, "dim": 2}
 
 
 def played(R=5, **arguments):
-    """Who came in each slot, (T, R), and the steps, of arm 0 throughout."""
+    """Play arm 0 throughout; return the person in each slot, (T, R), and the steps."""
     problem = ReturningUsers(**{**FEW, **arguments})
     problem.reset(Streams(range(R)))
     who, steps = [], []
@@ -351,7 +351,7 @@ def test_who_comes_when():
 
 @each("link", ["identity", "logistic"])
 def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm(link):
-    """By hand, from the parameters: the same person has the same in all her visits."""
+    """Means by hand from the parameters: a person has the same ones in all her visits."""
     problem = ReturningUsers(**FEW, tastes=2.0, noise=0.0, link=link)
     problem.reset(Streams(range(3)))
     common = problem._theta.mean(axis=1)
@@ -368,7 +368,7 @@ def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm(link):
 
 
 def test_tastes_end_where_the_page_says():
-    """Of 2,000 people with one feature 4.6 % are cut off, at 2 `tastes`, and the others are normal:
+    """In 2,000 people with one feature 4.6 % are cut off, at 2 `tastes`, and the others are normal:
     the variance is 0.92 of it (standard error 0.02). Of nine features as long all together."""
     users = ReturningUsers(people=2000, dim=1, tastes=0.25)
     lists = ReturningLists(people=2000, taste=1, tastes=0.25, n_items=9)
@@ -390,7 +390,7 @@ DATA = Path(dpbandit.envs.__path__[0]) / "data"
 
 
 def by_hand(theta, offers, price, cost=4.0):
-    """What a price earns from one customer: a logit of four contracts, one after the other."""
+    """Return the mean margin of a price: a logit of four contracts, one after the other."""
     money = -np.exp(theta[-1])
     ours = np.exp(theta[1] + money * price)
     theirs = [np.exp(row[:-1] @ theta[:-1] + money * row[-1]) for row in offers]

@@ -44,7 +44,7 @@ def started(case, replicas=3, seed=1, **more):
 
 
 def users(problem, count, played=None):
-    """What a player at that point, or at the centre, is told: (count, R, N + 1)."""
+    """Return the data after plays of a point, or of the centre: (count, R, N + 1)."""
     x = np.zeros_like(problem.population_minimiser) if played is None else played
     return np.array([problem.step(x).datum for _ in range(count)])
 
@@ -158,7 +158,7 @@ def test_data_are_admissible(family, p):
 
 
 def test_who_is_an_outlier_is_no_matter_of_noise():
-    """Of 20,000 users half give +bound or -bound; the noise of the others has mean 0 within 5
+    """Half of 20,000 users give +bound or -bound; the noise of the others has mean 0 within 5
     standard errors, of which half of the positive noise would be 100."""
     coins = {"contamination": 0.5, "outliers": "coin", "noise": 0.2, "dim": 2}
     problem = started(coins, replicas=40)
@@ -308,7 +308,7 @@ def test_moments_of_linear_answers(spoilt, noise):
 
 @each("theta", [*TRUTHS, (0.5, -0.25, 0.0)])
 def test_truths(theta):
-    """Of the length asked for, in the ball; random ones differ between replicas."""
+    """Parameters have the requested length, in the ball; random ones differ between replicas."""
     truth = Truth(BALL, theta, norm=1.7, sparsity=2)
     drawn = truth.draw(Streams(range(40)))
     np.testing.assert_allclose(np.linalg.norm(drawn, ord=1.5, axis=1), truth.length)

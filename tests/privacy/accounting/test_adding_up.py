@@ -43,7 +43,7 @@ def test_the_same_people_pay_for_both():
 
 
 def test_disjoint_people_pay_for_the_dearer():
-    """What several mechanisms of an agent cost together stands against the other agent's; that
+    """The costs of all mechanisms of one agent are compared with those of the other; that
     nobody is with both is a condition, which a sum keeps."""
     apart = ONE.beside(TWO)
     assert (apart.mu, apart.claimed_epsilon, apart.claimed_delta) == (TWO.mu, 2.0, 1e-5)
@@ -57,7 +57,7 @@ def test_disjoint_people_pay_for_the_dearer():
 
 
 def test_the_weaker_promise_is_kept_and_others_are_refused():
-    """Of a window and for ever the window; of a person and of a round nothing, in one sentence."""
+    """A window and for ever add up to the window; a person and a round are refused."""
     short, public = Notion(window=7, conditions=("a",)), Notion(contexts="public")
     one = Ledger((GaussianSpend(0.1, ""),), short) + Ledger((GaussianSpend(0.1, ""),), public)
     assert one.notion == replace(short, contexts="public")
@@ -120,7 +120,7 @@ def test_a_spend_that_costs_no_number_is_not_made(kind):
 
 
 def test_rounded_groups_are_believed_as_far_as_they_are_rounded():
-    """Of more than 512 epsilons the sum is that of a list, not of its groups."""
+    """More than 512 epsilons add up to the sum of the list, not of its groups."""
     epsilons = [0.1 / (n + 1) ** 0.5 for n in range(4000)]
     spend = PureSpend.of("many", epsilons)
     assert spend.pure == pytest.approx(sum(epsilons))

@@ -66,7 +66,7 @@ def test_inversions_return_and_round_towards_privacy(epsilon, delta):
 
 
 def test_limits():
-    """By hand: mu = 0, infinity; delta = 0; the total variation 2 Phi(mu/2) - 1 at epsilon = 0."""
+    """Oracle: mu = 0, infinity; delta = 0; the total variation 2 Phi(mu/2) - 1 at epsilon = 0."""
     assert delta_of(0.0, 1.0) == epsilon_of(0.0, 0.0) == epsilon_of(0.0, 1e-5) == 0.0
     assert delta_of(inf, 1.0) == 1.0
     assert delta_of(inf, inf) == delta_of(2.0, inf) == 0.0
@@ -98,8 +98,8 @@ def test_edges_of_double_precision(epsilon, delta, most):
 
 
 def exact_delta(n, epsilon, x):
-    """Of n randomised responses at x: the sum over b of P(b) (1 - e^(x - epsilon (2 b - n)))+, b
-    binomial; the first mass in 40 digits, the others by their ratios."""
+    """Delta of n randomised responses at x: the sum over b of P(b) (1 - e^(x - epsilon (2 b - n)))+
+    with b binomial; the first mass in 40 digits, the others by their ratios."""
     first = int((x / epsilon + n) / 2) + 1
     with mpmath.workdps(40):
         choose = (
@@ -150,7 +150,7 @@ def coins(n):
 
 
 def joint(*laws):
-    """Of independent counts."""
+    """Return the joint law of independent counts."""
     return reduce(np.multiply.outer, laws)
 
 
@@ -426,7 +426,7 @@ def test_least_degrees_is_least_and_falls():
 
 
 def test_wishart_limits():
-    """By hand: nothing to pay; the printed k; an odd target is met, or refused as InputError."""
+    """Values by hand: no cost; the printed k; an odd target is met, or refused as InputError."""
     assert spend(20, 4, 0).delta(0.1) == spend(20, 4, 3).delta(inf) == 0.0
     assert least_degrees(inf, 1e-5, dim=6, nodes=3) == least_degrees(1, 1e-5, dim=6, nodes=0) == 10
     # 224 x 2 / 1 x ln(16 / 0.1) x ln(2 / 0.1) = 448 x 5.07517 x 2.99573 = 6811.3

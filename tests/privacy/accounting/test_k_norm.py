@@ -1,4 +1,4 @@
-"""What Laplace, K-norm and generalised Gaussian noise costs: never too little, hardly too much."""
+"""Costs of Laplace, K-norm and generalised Gaussian noise: never too low, hardly too high."""
 
 from math import exp, inf, log, sqrt
 
@@ -119,7 +119,7 @@ def test_one_release_is_rounded_up_and_hardly(k, a):
 
 @each("epsilon", [0.05, 1.0, 4.0])
 def test_one_laplace_release_has_the_exact_curve(epsilon):
-    """By hand: delta(e) = 1 - exp((e - epsilon) / 2); a K-norm in one dimension is the same."""
+    """Oracle: delta(e) = 1 - exp((e - epsilon) / 2); a K-norm in one dimension is the same."""
     spend, same = LaplaceSpend(epsilon), KNormSpend(1, epsilon)
     for e in np.linspace(0, epsilon, 9):
         exact = 1 - exp((e - epsilon) / 2)

@@ -87,7 +87,7 @@ def test_spends_that_are_not_gaussian_stand_alone():
 
 
 def test_certificate_says_everything():
-    """By hand: claim, figures, mu, rho = mu^2 / 2, notion, mechanisms, honesty. Without a claim who
+    """Oracle: claim, figures, mu, rho = mu^2 / 2, notion, mechanisms, honesty. Without a claim who
     never looks is certified at 0, who shows exact data at infinity; both hold."""
     ledger = ledger_of(0.3, 0.4)
     report = certificate(ledger, claim=(1.5, 1e-5), accountants=False)
@@ -242,7 +242,7 @@ def test_a_ledger_is_a_tuple_of_spends_that_can_be_read_again():
 
 
 def test_parallel_rounds_cost_the_dearest():
-    """By hand: over disjoint rounds a user pays once, so every notion is the maximum."""
+    """Over disjoint rounds a user pays once, so costs in every notion are the maximum."""
     parts = (GaussianSpend(0.3, "a"), GaussianSpend(0.2, "b"))
     assert Ledger((Parallel(parts),)).mu == 0.3
     assert Ledger((Parallel(parts), GaussianSpend(0.4, "c"))).mu == pytest.approx(0.5)

@@ -195,7 +195,7 @@ def test_a_world_that_carries_is_never_covered():
 
 
 def test_whatever_is_narrower_than_the_strongest_says_so():
-    """One visit of a person, one round of hers, zeroed out, public slots: none counts as whole, and
+    """A visit of a person, a round of hers, zeroed out, public slots: none counts as whole, and
     the first three had no brief."""
     whole = strongest(PEOPLE)
     assert whole == certify(PersonalFADE(), PEOPLE, accountants=False).notion

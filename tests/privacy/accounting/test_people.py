@@ -1,4 +1,4 @@
-"""What sums cost people who return: all pairs of patterns by brute force, golden tables."""
+"""Costs of sums for people who return: all pairs of patterns by brute force, golden tables."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -193,14 +193,14 @@ def test_no_pair_of_patterns_moves_a_sum_further(visits):
 
 
 def rows(dim):
-    """Of customers: of all lengths, opposite, 0, and of numbers that are none."""
+    """Return contexts of customers: usual ones, opposite, 0, tiny, huge and NaN."""
     usual = np.random.default_rng(0).standard_normal((4, dim))
     odd = [np.zeros(dim), np.full(dim, 1e9), np.full(dim, np.nan), np.full(dim, 1e-9)]
     return np.stack([*usual, *np.eye(dim), *-np.eye(dim), *odd])
 
 
 def visitors(visit):
-    """What customers show, and say to whatever they are served."""
+    """Return contexts of customers, and their answers to each action."""
     x, K = rows(visit.dim), visit.n_actions
     alike = np.repeat(x[:, None], K, axis=1)
     slates = np.concatenate([alike, alike + np.eye(K, visit.dim), alike - alike[::-1]])
@@ -215,8 +215,8 @@ def readers(visit):
 
 
 def beyond_nobody(config, visit, shown, said):
-    """Of each mechanism what a null round adds, and what visitors add beyond it, whatever they are
-    served, at any reference points."""
+    """Return, by mechanism, what a null round adds and what visitors add beyond it, for every
+    action and reference point."""
     n = len(shown) // ROUNDS_PER_PERSON
     spec = ReturningSpec(visit=visit, people=visit.horizon, visits=Visits(1, 1), horizon=24)
     agent, found = PerPerson(config).make(spec, Streams(range(n))), {}
@@ -249,7 +249,7 @@ def beyond_nobody(config, visit, shown, said):
     ids=["slates", "arms", "prices", "cascade", "positions"],
 )
 def test_moving_is_paid_for_as_statistics_move(agents, visit, heard, close):
-    """Of every sum of every agent that is told of persons: no two visitors add more to what a null
+    """In every sum of every agent that is told of persons, no two visitors add more to what a null
     round adds than is paid for who moves, and some nearly so much. A price without a customer, or a
     list that nobody saw, would show."""
     found, other = set(), visit is not PEOPLE.visit

@@ -129,7 +129,7 @@ def test_joint_peeling_keeps_the_largest_of_all_blocks():
 
 
 def peeled(peeling, picks, v, move, move_2, *, calls):
-    """What `calls` peelings of v (R, P, D) release, (calls, R, P, D)."""
+    """Return the releases of `calls` peelings of v (R, P, D), (calls, R, P, D)."""
     peel = peeling.sampler(Streams(range(len(v))), picks, v.shape[1:])
     return np.array([peel(v, move, move_2) for _ in range(calls)])
 

@@ -170,7 +170,7 @@ def test_bad_input(kind, arguments, message):
 
 
 def masses(p, k):
-    """Of how often the first of two outcomes comes, in k draws."""
+    """Return the law of the count of the first of two outcomes in k draws."""
     return np.array([comb(k, i) * p**i * (1 - p) ** (k - i) for i in range(k + 1)])
 
 

@@ -196,7 +196,7 @@ def test_sensitivity_scales_the_noise():
 
 
 def test_no_noise_at_infinite_epsilon():
-    """By the same code: the exact rule, strict for segments."""
+    """Without noise the same code follows the exact rule, strict for segments."""
     segment, above = segment_test(epsilon=inf), above_test(epsilon=inf, runs=1)
     rng, total, halted = np.random.default_rng(0), np.zeros(R), np.zeros(R, dtype=bool)
     for _ in range(20):

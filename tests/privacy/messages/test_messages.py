@@ -138,7 +138,7 @@ def test_a_cap_costs_epsilon():
 
 
 def test_what_is_no_vector_says_nothing():
-    """As 0 does: each octant as likely as any other, on neither side of g more often."""
+    """NaN sends the message of 0: all octants are equally likely, on either side of g."""
     m, _ = sent(np.array([np.nan, 1.0, 0.0]))
     np.testing.assert_array_equal(m, sent(np.zeros(3))[0])
     counts, expected = np.bincount((m > 0) @ [1, 2, 4], minlength=8), len(m) / 8
@@ -196,7 +196,7 @@ def test_directions_are_unbiased():
 
 
 def test_nobody_is_told_which_message_is_about_her_vector():
-    """Of three points hers alone leans towards g, within five standard errors."""
+    """Only the user's own of three points leans towards g, within five standard errors."""
     g, n = np.array([0.6, 0.8]), 4000
     messages = LocalDirections(Streams(range(n)), dim=2, epsilon=2.0, uses=1, blocks=3)
     leaning = (messages(np.tile(g, (n, 1)), np.full(n, 1)) @ g > 0).mean(axis=0)

@@ -26,7 +26,7 @@ TINY = 1e-200
 
 
 def user(statistic, x, action, reward):
-    """What one user of one replica adds, (blocks, d)."""
+    """Return the contribution of one user of one replica, (blocks, d)."""
     x, action, reward = np.array(x)[None, None], np.array([[action]]), np.array([[reward]])
     with np.errstate(all="ignore"):  # users that are no numbers
         return statistic.total(x, action, reward)[0]
@@ -131,7 +131,7 @@ def anybody(rng, count, dim):
 
 
 def queries(statistic, *users):
-    """What each adds alone, in units: the users are replicas of one round."""
+    """Return each user's contribution alone, in units: users are replicas of one round."""
     with np.errstate(all="ignore"):
         return statistic.total(*(part[None] for part in users)) / statistic.units
 

@@ -202,7 +202,7 @@ def traced(layout="shared", precise=True, **settings):
 
 
 def apart(statistic, one, two):
-    """How far users (x, arm, r), x (R, d), move the sum, (R,), in the units of the sensitivity."""
+    """Return how far users (x, arm, r), x (R, d), move the sum, (R,), in units of sensitivity."""
 
     def summed(x, arm, r):
         context = x if statistic.layout != "shared" else np.repeat(x[:, None], 3, axis=1)
@@ -216,7 +216,7 @@ def apart(statistic, one, two):
 @each("d", [1, 2, 5])
 @each("weight", WEIGHTS)
 def test_the_worst_users_are_exactly_the_sensitivity_apart(weight, d):
-    """By hand: parallel contexts of lengths 1 and b with opposite terms r x, or equal users of two
+    """Oracle: parallel contexts of lengths 1 and b with opposite terms r x, or equal users of two
     arms, which a larger kappa would push beyond S."""
     for layout in ("shared", "joint"):
         statistic = traced(layout, d=d, weight=weight)
@@ -273,7 +273,7 @@ def test_noise_is_smaller_along_the_identity_and_as_large_elsewhere(layout):
 
 
 def test_there_and_back():
-    """By hand: of a matrix only the trace is stretched, by sqrt(1 + kappa D), and `unpack` undoes
+    """Only the trace of a matrix is stretched, by sqrt(1 + kappa D), and `unpack` undoes
     it."""
     statistic, gram = traced(d=2, weight=sqrt(2)), np.array([[3.0, 1.0], [1.0, -1.0]])[None, None]
     factor = sqrt(1 + (7 + 5 * sqrt(5)) / 2)

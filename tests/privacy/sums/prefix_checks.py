@@ -1,4 +1,4 @@
-"""What every prefix-sum noise process must pass; `make(node, stddev, leaves)` builds one."""
+"""Checks of all prefix-sum noise processes; `make(node, stddev, leaves)` builds one."""
 
 from itertools import count
 from math import sin
@@ -63,7 +63,7 @@ def check_noiseless(make, most=200):
 
 
 def check_batches(make):
-    """By hand: a release after every 4 of 27 rounds makes 6 leaves; the process never ticks
+    """Oracle: a release after every 4 of 27 rounds makes 6 leaves; the process never ticks
     else."""
     ticks, rounds = count(1), np.ones((1, 2))
     noise = make(lambda: np.zeros((1, 2)), 1.0, leaves(27, 4))
@@ -94,7 +94,7 @@ def check_company(make, m=70):
 
 
 def check_common(make, most=200):
-    """What all of them have to pass."""
+    """Run the checks that every process has to pass."""
     check_noiseless(make, most)
     check_batches(make)
     check_company(make, min(most, 70))

@@ -1,4 +1,4 @@
-"""What early releases show of a user, and gradual expiration, against exact least norms."""
+"""Costs by age of a user's round, and gradual expiration, against exact least norms."""
 
 from math import inf, sqrt
 
@@ -97,7 +97,7 @@ def test_a_fading_sum_shows_nobody_more_than_its_ends_allow(fade):
 
 
 def test_a_release_after_every_few_rounds_ages_by_rounds():
-    """By hand: a leaf's last round is shown again 10 rounds later, to age 39 in a window of 40. Of
+    """Oracle: a leaf's last round is shown again 10 rounds later, to age 39 in a window of 40. Of
     two trees at one cost the faster clock shows somebody four times in 30 rounds."""
 
     def made(word, horizon=1000, every=10):
@@ -211,7 +211,7 @@ def test_every_user_is_hidden_for_adaptive_streams():
 @each("rate", [1.0, 2.0])
 @each(("law", "delta"), [("laplace", 0.0), ("laplace", 1e-5), ("gaussian", 1e-5)])
 def test_a_certificate_says_what_is_known_by_age(rate, law, delta):
-    """By hand, at age d after 1 + d // 2 releases. Catches ages in releases, and slots that JSON
+    """Costs at age d after 1 + d // 2 releases. Catches ages in releases, and slots that JSON
     loses."""
     target = Target(1.0, delta, 41, 2)
     one = Gradual(rate)
@@ -232,7 +232,7 @@ def test_a_certificate_says_what_is_known_by_age(rate, law, delta):
 
 
 def test_a_laplace_tree_counts_its_nodes_and_nothing_is_spent_before_the_first_release():
-    """By hand: a node more after 1, 2, 4, 8 releases. Catches 0 times infinity."""
+    """Oracle: a node more after 1, 2, 4, 8 releases. Catches 0 times infinity."""
     target, one, seeds = Target(1.0, 0.0, 21, 1), ClippedVectors(1), Streams([0])
     proof = proof_of(certified_sum(Tree(), one, seeds, target, law="laplace").spend, delta=0.0)
     shares = [proof.by_age(age) for age in (0, 1, 3, 7, 15)]

@@ -142,7 +142,7 @@ class ReadsAgain(ArmAgent):
         return np.full(self.R, self.t % self.K) if self.t < 12 else self.best
 
     def size(self, reward):
-        """What a look may cost, (R,)."""
+        """Return the cost that a look asks for, (R,)."""
         left = self.sums.left
         return {4: left / 2, 8: np.where(self.best == 0, left, left / 2)}.get(self.t, 0 * left)
 
@@ -174,7 +174,7 @@ def test_sizes_know_releases_alone():
 
 
 def test_bad_input_is_refused_and_what_was_granted_is_read_once():
-    """What is no number asks for nothing; a size in half precision is squared in double."""
+    """NaN and infinite data add nothing; a size in half precision is squared in double."""
     for mu in (0.0, 1e200, 1e-200):  # the squares of the last two are infinite and 0
         with pytest.raises(InputError, match=r"mu=.* to be a number in .1e-150"):
             FilteredSum(ONE, Streams([0]), "sum", mu=mu, horizon=2)

@@ -43,8 +43,8 @@ from tests.privacy.sums.prefix_checks import WIDE
 
 @pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_releases_that_are_counted_empty_or_refused(kind):
-    """By hand: T = 8, k = 2 releases after rounds 2, 4, 6; call 9 raises, as does a shape that,
-    broadcast, would be released twice for the price of one."""
+    """With T = 8 and k = 2, sums are released after rounds 2, 4, 6; call 9 raises, as does a shape
+    that, broadcast, would be released twice for the price of one."""
 
     def made(every):
         shape = {"horizon": 8, "refresh_every": every, "noise_multiplier": 1.0}
@@ -158,7 +158,7 @@ def test_constants_by_hand():
 
 
 def test_without_privacy_there_is_no_noise():
-    """By hand: one user's round comes back as it went in."""
+    """Without noise, the sum of one user's round is that round."""
     datum = (np.array([[1.0, 0.0, 1.0]]), np.array([1]), np.array([0.5]))
     for noise, printed in product(("gaussian", "wishart"), (True, False)):
         theirs = ShariffSheffet(STATISTIC, TARGET._replace(epsilon=inf), noise, printed=printed)
