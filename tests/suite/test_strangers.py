@@ -119,12 +119,12 @@ def test_others_results_outlive_an_exception(tmp_path):
 
 
 def test_who_ends_its_process_ends_nobody_else_s_run(run, tmp_path, monkeypatch):
-    """In `compare` and `sweep` on the command line, with os._exit and with a call that never
-    returns: a sentence each, exit code 1, and the others' results are written, the same as
-    alone."""
+    """In `compare` and `sweep`, with os._exit and with a call that never returns: a sentence each,
+    exit code 1, also if nobody is left, and the others' results are written, the same as alone."""
     monkeypatch.chdir(tmp_path)
     words = ["GLMBandit", "--horizon", 20, "--replicas", 2, "--out", "d", "--agents"]
     strange = f"{HERE}:Ends,{HERE}:Hangs,{HERE}:Mean"
+    assert run("compare", *words, f"{HERE}:Crashes")[0] == 1
     code, _, errors = run("compare", *words, strange, "--minutes", "1")
     assert code == 1
     assert f"{HERE}:Ends ended its process in its run: EXIT(3)." in errors
