@@ -48,9 +48,9 @@ _LAPLACE_SD = sqrt(8)
 class FadeAsking(Fading):
     """Ask the first users how rewards are distributed, then play arms by the model that fits.
 
-    FADE's model of arms with parameters of their own, if the link is logistic or not known. Which
-    of `FadeArms` and `FadeCentred` is better depends on the law of rewards, which no public fact
-    tells::
+    With asks=True FADE's model of arms with parameters of their own, if the link is logistic or not
+    known. Which of `FadeArms` and `FadeCentred` is better depends on the law of rewards, which no
+    public fact tells::
 
         first            play n users at random; count those whose reward is the low end of the
                          range, and the high end, and sum rewards inside; release these three
@@ -96,14 +96,14 @@ class FadeAsking(Fading):
             )
         self._linked = link_fixes_middle(spec)
         self._queried = questions(spec, self.epsilon, self.first_batch)
+        epsilon = self.epsilon * (1 - 1e-12)  # leaves room for `ledger.MOVEMENT_ROUNDING`
         self._counts = BatchSum(
             3,
             1.0,
             order=1,
             users=self._queried,
-            noise=Laplace(2 / self.epsilon).sampler(streams, "counts", (3,)),
-            # leaves room for `ledger.MOVEMENT_ROUNDING` within the target
-            spend=LaplaceSpend(self.epsilon * (1 - 1e-12), note="counts of rewards"),
+            noise=Laplace(2 / epsilon).sampler(streams, "counts", (3,)),
+            spend=LaplaceSpend(epsilon, note="counts of rewards"),
         )
         later = spec_after(spec, self._queried)
         names = "epsilon", "delta", "first_batch", "growth", "fade"

@@ -67,7 +67,7 @@ class FadeCentred(Fading):
     """Play arms with parameters of their own, learned from directions of contexts from their mean.
 
     FADE's model of arms whose rewards are answers at the ends of their range (`FadeAsking`), or, if
-    nobody can be asked, without a known link and with too few users to learn level and spread. With
+    nobody is asked, without a known link and with too few users to learn level and spread. With
     u = (constant, direction of x from its released mean), y the reward scaled to [0, 1], and p the
     prediction of y::
 

@@ -29,7 +29,7 @@ from dpbandit.specs import ContextualSpec, Link, LinkName, PriceListSpec, link_o
 _NEWTON_STEPS = 8
 """Largest number of Newton steps for a new row's equation, enough for 1e-6 if x' H^-1 x <= 10"""
 _GRID_SHIFT = 1.5 * 2.0**19
-"""Number that rounds a predictor to a multiple of 2^-33, about 1e-10, if added and subtracted"""
+"""Number that, added and subtracted, rounds a predictor below 2^18 in size to multiples of 2^-33"""
 _MIN_DIVISOR = 1e-12
 """Floor on a divisor, the link's slope or a variance; below it a row has no information"""
 

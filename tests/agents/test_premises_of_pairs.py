@@ -105,33 +105,26 @@ def owed(name, spec):
     return agent == "allocation-ts" and (guarded or moved or spec.masks == "user")
 
 
-def check_refusals(found):
-    """Refused are exactly the pairs that a proof is owed for."""
-    refused = {(name, spec) for name, _, spec, why in found if why}
-    assert len(found) - len(refused) > ENOUGH
-    assert refused == {(name, spec) for name, _, spec, _ in found if owed(name, spec)}
-    kinds = {name.rpartition(":")[0] for name, _ in refused}
-    assert kinds == {
-        *("", "mapped", "guarded", "guarded:mapped"),
-        *("per-person", "per-person:mapped", "per-person:guarded"),
-    }
-    for _, _, _, why in found:
-        assert why is None or "which 'Gaussian sums released by counts'" in why
-
-
 @pytest.mark.slow
 def test_refusals_are_owed_and_whatever_is_accepted_passes_the_billboard():
     """Refused are exactly the pairs that a proof is owed for. Replays one accepted pair in `ROTA`,
     others at each commit. Refused pairs are replayed, too: behind each wrapper some of them fail,
     which shows that the check can fail. One test, as two workers would make all pairs twice."""
     failed, found = [], pairs()
-    check_refusals(found)
+    refused = {(name, spec) for name, _, spec, why in found if why}
+    assert len(found) - len(refused) > ENOUGH
+    assert refused == {(name, spec) for name, _, spec, _ in found if owed(name, spec)}
+    assert {name.rpartition(":")[0] for name, _ in refused} == {
+        *("", "mapped", "guarded", "guarded:mapped"),
+        *("per-person", "per-person:mapped", "per-person:guarded"),
+    }
+    for _, _, _, why in found:
+        assert why is None or "which 'Gaussian sums released by counts'" in why
     narrow = patch("dpbandit.agents.contextual.guard.SafetyNet.widths", narrow_widths)
-    no_promises = patch.object(Premises, "promises", False)
     for place, (name, config, spec, why) in enumerate(found):
         if spec.masks == "user" if why else (place + turn()) % ROTA:
             continue
-        with narrow, no_promises:
+        with narrow, patch.object(Premises, "promises", False):
             one, two, t = two_worlds(config, spec, (0, 14), replicas=4)
             leaks = billboard_differences(one, two, t)
             if why is None:

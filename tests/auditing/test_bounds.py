@@ -227,9 +227,8 @@ def test_a_bet_is_fair_where_the_promise_is_just_kept_and_is_on_what_was_seen(fo
     assert chance @ bet.gains({"s": (a, b)}) == pytest.approx(1.0)
     one, other = np.zeros(100), np.repeat([0.0, 1.0], [70, 30])
     seen = (one, other) if forward else (1 - other, np.ones(100))
-    assert (
-        Wealth(((3.0, 0.0),), 0.05)._best("s", outcome_counts({"s": seen})["s"]).forward == forward
-    )
+    best = Wealth(((3.0, 0.0),), 0.05)._best("s", outcome_counts({"s": seen})["s"])
+    assert best.forward == forward
 
 
 DISJOINT, *_ = SMALL_PROBLEMS

@@ -322,7 +322,7 @@ def test_customers_who_differ_in_what_a_price_costs_them():
     """Statistical: of half of the customers few buy, at any price, of the others many but at the
     highest. At epsilon 4 replicas earn 98 ± 6 % of the best prices' profit with interactions,
     94 ± 8 % if they are shrunk, and 81 ± 8 % with one slope for everybody, where less demand is
-    taken for a lower best price. 20 replicas are 3.3 standard errors or more from the limits."""
+    taken for a lower best price. 40 replicas are 3.1 standard errors or more from the limits."""
     truth, spec = np.array([-0.5, 1.0, -2.55, -2.45]), replace(PRICES, horizon=1500)
 
     def demand(x):
@@ -331,21 +331,21 @@ def test_customers_who_differ_in_what_a_price_costs_them():
     share = {}
     for features in ("additive", "interactions", "shrunk"):
         rng = np.random.default_rng(3)
-        agent = FADE(epsilon=4.0, features=features).make(spec, Streams(range(20)))
+        agent = FADE(epsilon=4.0, features=features).make(spec, Streams(range(40)))
         for _ in range(1499):
-            x = np.column_stack([np.full(20, 0.7), rng.choice([-0.7, 0.7], 20)])
+            x = np.column_stack([np.full(40, 0.7), rng.choice([-0.7, 0.7], 40)])
             action = agent.act(x)
-            sale = demand(x)[np.arange(20), action]
-            agent.update(x, action, spec.margins[action] * (rng.random(20) < sale))
+            sale = demand(x)[np.arange(40), action]
+            agent.update(x, action, spec.margins[action] * (rng.random(40) < sale))
         earned = best = 0.0
         for sign in (-0.7, 0.7):
-            x = np.column_stack([np.full(20, 0.7), np.full(20, sign)])
+            x = np.column_stack([np.full(40, 0.7), np.full(40, sign)])
             profit = spec.margins * demand(x)
-            earned += profit[np.arange(20), agent.scores(x).argmax(axis=1)].mean()
+            earned += profit[np.arange(40), agent.scores(x).argmax(axis=1)].mean()
             best += profit.max(axis=1).mean()
         share[features] = earned / best
-    assert share["additive"] < 0.87 < share["shrunk"]
-    assert share["interactions"] > 0.93
+    assert share["additive"] < 0.87 < 0.90 < share["shrunk"]
+    assert share["interactions"] > 0.95
 
 
 def test_priors_are_averaged_by_their_evidence():
