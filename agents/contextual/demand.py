@@ -36,7 +36,7 @@ Features: TypeAlias = Literal["additive", "interactions", "shrunk", "curve"]
 _FEATURES = get_args(Features)  # choices of `features`, see `demand_rows`
 _MAX_BENDS = 8
 """Largest number of principal components that describe a curve's deviation from a line"""
-COMMON_SIZE, CROSSED_SIZE = 0.2, sqrt(0.92)
+_COMMON_SIZE, _CROSSED_SIZE = 0.2, sqrt(0.92)
 """Factors, in "shrunk" rows, of the constant and the price, and of the price times each feature"""
 _CONSTANT_SIZE, _BENDS_SIZE = 0.5, 0.7
 """Value of a constant feature beside prices in [-1, 1]; largest row norm of `curve`'s components"""
@@ -101,21 +101,30 @@ def demand_rows(
         x = x[..., None, :]  # (..., 1, d)
     else:
         extra = extra[price]
-    if features == "interactions":
-        extra = extra * x
-    elif features == "shrunk":
-        constant = np.full((*x.shape[:-1], 1), COMMON_SIZE)
-        by_price = extra * np.concatenate([constant, CROSSED_SIZE * x], axis=-1)
-        extra = np.concatenate([np.full_like(by_price[..., :1], COMMON_SIZE), by_price], axis=-1)
+    level, slope = customer_features(x, features)
+    if slope is not None:
+        extra = extra * slope
     lead = context.shape[:-1] if price is not None else (*context.shape[:-1], spec.n_actions)
-    d = spec.dim
+    d = level.shape[-1]
     rows = np.empty((*lead, d + extra.shape[-1]))
-    rows[..., :d], rows[..., d:] = x, extra
+    rows[..., :d], rows[..., d:] = level, extra
     rows /= sqrt(2)
     finite = np.isfinite(context)
     if not finite.all():
         rows[~finite.all(axis=-1)] = 0.0
     return rows
+
+
+def customer_features(x: Floats, features: Features) -> tuple[Floats, Floats | None]:
+    """Return customers' features in the level of utility and in its slope in the price, (..., m).
+
+    The latter is None if all customers have the same slope, or curve. `x` (..., d) has norm <= 1.
+    """
+    if features != "shrunk":
+        return x, x if features == "interactions" else None
+    common = np.full((*x.shape[:-1], 1), _COMMON_SIZE)
+    crossed = np.concatenate([common, _CROSSED_SIZE * x], axis=-1)
+    return np.concatenate([x, common], axis=-1), crossed
 
 
 def price_features(spec: Selling, features: Features) -> Floats:

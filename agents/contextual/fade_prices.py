@@ -9,9 +9,8 @@ from scipy.linalg import block_diag
 from scipy.special import expit
 
 from dpbandit.agents.contextual.demand import (
-    COMMON_SIZE,
-    CROSSED_SIZE,
     Features,
+    customer_features,
     demand_rows,
     demand_spec,
     price_features,
@@ -115,16 +114,12 @@ class ScoredSales(Fading):
 
     def scores(self, context: Floats) -> Floats:
         # of a user with the context 0, if hers is not finite
-        d, theta = self.spec.dim, self._played
         x = clip_norm(context, self.spec.context_norm) / self.spec.context_norm
-        level, slope = np.vecdot(x, theta[:, :d]), theta[:, d:]
-        if self.features == "shrunk":
-            level = level + COMMON_SIZE * theta[:, d]
-            crossed = CROSSED_SIZE * np.vecdot(x, theta[:, d + 2 :])
-            slope = (COMMON_SIZE * theta[:, d + 1] + crossed)[..., None]
-        elif self.crossed:
-            slope = np.vecdot(x, slope)[..., None]
-        no_sale = self._no_sale_odds(level, slope)
+        x, crossed = customer_features(x, self.features)
+        level, slope = np.split(self._played, [x.shape[-1]], axis=1)
+        if crossed is not None:
+            slope = np.vecdot(crossed, slope)[..., None]
+        no_sale = self._no_sale_odds(np.vecdot(x, level), slope)
         return np.asarray(self._margins / (1 + no_sale))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -219,28 +214,22 @@ class ScoredSales(Fading):
 
     def _rows(self, customers: Floats, price: Ints) -> Floats:
         """Return N customers' features at prices with indices (R, m, N), (R, m, N, D)."""
-        x = customers.swapaxes(1, 2)[:, :, None]  # (R, d, 1, N)
+        x, crossed = customer_features(customers, self.features)  # (R, N, d)
         effects = self._effects.T.take(price, axis=1).swapaxes(0, 1)
-        d, by_coordinate = x.shape[1], np.empty((len(x), self.statistic.dim, *price.shape[1:]))
-        if self.features == "shrunk":
-            by_coordinate[:, d], by_coordinate[:, [d + 1]] = COMMON_SIZE, COMMON_SIZE * effects
-            by_coordinate[:, d + 2 :] = CROSSED_SIZE * effects * x
-        else:
-            by_coordinate[:, d:] = effects * x if self.crossed else effects
-        by_coordinate[:, :d] = x
+        if crossed is not None:
+            effects = effects * crossed.swapaxes(1, 2)[:, :, None]
+        d, by_coordinate = x.shape[-1], np.empty((len(x), self.statistic.dim, *price.shape[1:]))
+        by_coordinate[:, :d], by_coordinate[:, d:] = x.swapaxes(1, 2)[:, :, None], effects
         by_coordinate /= sqrt(2)
         return by_coordinate.transpose(0, 2, 3, 1)
 
     def _best(self, customers: Floats, policies: Floats) -> Ints:
         """Return indices (R, m, N) of customers' best prices by m policies' parameters."""
-        d, x = self.spec.dim, customers.swapaxes(1, 2)
-        level, slope = policies[..., :d] @ x, policies[..., None, d:]
-        if self.features == "shrunk":
-            level = level + COMMON_SIZE * policies[..., d, None]
-            crossed = CROSSED_SIZE * (policies[..., d + 2 :] @ x)
-            slope = (COMMON_SIZE * policies[..., d + 1, None] + crossed)[..., None]
-        elif self.crossed:
-            slope = (policies[..., d:] @ x)[..., None]
+        x, crossed = customer_features(customers, self.features)
+        d = x.shape[-1]
+        level, slope = policies[..., :d] @ x.swapaxes(1, 2), policies[..., None, d:]
+        if crossed is not None:
+            slope = (policies[..., d:] @ crossed.swapaxes(1, 2))[..., None]
         best = np.empty(level.shape, np.int64)
         for j in range(level.shape[1]):  # one at a time, which needs less memory
             no_sale = self._no_sale_odds(level[:, j], slope[:, j])

@@ -5,8 +5,8 @@ import numpy as np
 from dpbandit.base import Floats
 
 WIDTHS = ((0.3, 0.1), (2.0, 0.1), (8.0, 0.1), (2.0, 1.0), (8.0, 1.0), (8.0, 4.0))
-"""Candidate prior standard deviations of customers' features in their effects on utility, and on
-its slope in the price"""
+"""Candidate prior standard deviations of the effects of customers' features on utility, and on its
+slope in the price"""
 _COMMON_STDDEV = 27.0, 15.0
 """Prior standard deviations of the constant and of the price slope that all customers share"""
 _FIT_STDDEV = 4.0, 2.0
@@ -31,8 +31,8 @@ def averaged(mode: Floats, precision: Floats, dim: int) -> tuple[Floats, Floats]
     precisions = likelihood + ridges[..., None] * np.eye(ridges.shape[-1])  # (6, R, D, D)
     means = np.linalg.solve(precisions, np.broadcast_to(b[..., None], (*precisions.shape[:-1], 1)))
     means = means[..., 0]
-    size = np.log(ridges).sum(axis=-1) - np.linalg.slogdet(precisions)[1]
-    evidence = (size + np.vecdot(b, means)) / 2  # (6, R)
+    log_determinant = np.log(ridges).sum(axis=-1) - np.linalg.slogdet(precisions)[1]
+    evidence = (log_determinant + np.vecdot(b, means)) / 2  # (6, R), in logarithms
     weights = np.exp(evidence - evidence.max(axis=0))
     weights /= weights.sum(axis=0)
     best = precisions[evidence.argmax(axis=0), np.arange(len(mode))]
