@@ -28,7 +28,6 @@ FULL_SIZES: Sizes = {  # name of the means -> rounds, values of pure epsilon, mo
     "means": {
         "close": (1_000_000, (1.0, 0.1), 400),
         "steps": (1_000_000, (1.0, 0.1, 0.01), 400),
-        "hundred": (1_000_000, (1.0, 0.1), 100),
     },
     "rare": {
         "close": (1_000_000, (0.1,), 10_000),
@@ -85,14 +84,15 @@ def measured(instances: Instances, agents: Iterable[str], sizes: Sizes, out: Pat
         runs = runs_of("tails", cells, out / means, replicas=replicas)
         best, second = sorted(MEANS[means])[:-3:-1]
         for one in cells:
-            facts: dict[str, Any] = {
+            run = runs[one.key]
+            facts = {
                 "problem": means,
                 "agent": one.name,
                 "horizon": horizon,
                 "replicas": replicas,
+                "epsilon": run.certificate.epsilon,
             }
-            facts["epsilon"] = runs[one.key].certificate.epsilon
-            rows.append(facts | tail(runs[one.key].regret[-1], horizon * (best - second)))
+            rows.append(facts | tail(run.regret[-1], horizon * (best - second)))
     return pd.DataFrame(rows)
 
 

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from dpbandit.agents.contextual.fade_choice import Model
-from dpbandit.base import InputError, Streams, write_csv
+from dpbandit.base import InputError, check_writable, whole, write_csv
 from dpbandit.experiments.choosing.problems import (
     COUNT,
     Drawn,
@@ -26,28 +26,28 @@ from dpbandit.experiments.choosing.problems import (
     problems,
 )
 from dpbandit.experiments.study import Out, Quick, Replicas, runs_of, start, tabulated
-from dpbandit.results.runs import AgentRun, standard_error
+from dpbandit.results.runs import standard_error
 from dpbandit.results.shortfalls import shortfalls
 from dpbandit.running.answers import ranked
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.recommend import recommend
 from dpbandit.running.settings import parse_agent
-from dpbandit.specs import made_agent
-from dpbandit.studies import Configuration
+from dpbandit.studies.configurations import Configuration, certificate_of
+from dpbandit.suite.candidates import CLAIM_SLACK
 
 GOOD = 1.2
 """Ratio of regret to that of the best private agent up to which a choice is good"""
 FULL_SIZES: Mapping[str, Any] = {
-    "users": 5000,
+    "user_seed": 5000,
     "ranked": 8,
     "trial": 4,
     "finalists": 2,
     "selection": 12,
     "replicas": 20,
 }
-"""Seed of the users who select, of those who decide one less; number of agents that are taken from
-the suite's ranking; replicas of all candidates, number of finalists, their replicas, and those that
-decide"""
+"""Seed of the users who select, those who decide have the one before; number of agents taken from
+the suite's ranking; replicas of all candidates; number of finalists; replicas of finalists, and of
+the two agents that are compared"""
 QUICK_SIZES = {**FULL_SIZES, "ranked": 2, "trial": 2, "selection": 2, "replicas": 2, "horizon": 200}
 """Smaller sizes, with as many rounds for every problem"""
 OF_FADE = (
@@ -80,17 +80,17 @@ class Verdict(NamedTuple):
 
 
 def candidates(drawn: Drawn, epsilon: float, sizes: Mapping[str, Any]) -> Iterator[Configuration]:
-    """Yield a configuration of each candidate that can play."""
-    setup = drawn.setup(sizes["users"])
+    """Yield a configuration of each candidate that can play and whose certificate is enough."""
+    setup = drawn.setup(sizes["user_seed"])
     spec = problem_maker(setup.environment)(**setup.env_kwargs).spec
     listed = ranked(spec.measured_as, epsilon)[: sizes["ranked"]]
     for words in dict.fromkeys([*listed, *OF_FADE, *OF_ARMS]):
         try:
-            config = parse_agent(words, epsilon=epsilon)
-            made_agent(config, spec, Streams([0]))
+            one = Configuration(setup, words, parse_agent(words, epsilon=epsilon))
+            if certificate_of(one).epsilon <= epsilon * CLAIM_SLACK:
+                yield one
         except InputError:
             continue
-        yield Configuration(setup, words, config)
 
 
 def verdict(drawn: Drawn, epsilon: float, sizes: Mapping[str, Any], out: Path) -> Verdict:
@@ -98,9 +98,8 @@ def verdict(drawn: Drawn, epsilon: float, sizes: Mapping[str, Any], out: Path) -
     found: Sequence[Configuration] = [*candidates(drawn, epsilon, sizes)]
     for stage, left in (("trial", sizes["finalists"]), ("selection", 1)):
         runs = runs_of(stage, found, out / stage, replicas=sizes[stage], progress=False)
-        certified = [one for one in found if _is_private(runs[one.key], epsilon)]
-        found = sorted(certified, key=lambda one: float(runs[one.key].regret[-1].mean()))[:left]
-    setup = drawn.setup(sizes["users"] - 1)
+        found = sorted(found, key=lambda one: float(runs[one.key].regret[-1].mean()))[:left]
+    setup = drawn.setup(sizes["user_seed"] - 1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         words = recommend(
@@ -130,10 +129,6 @@ def verdict(drawn: Drawn, epsilon: float, sizes: Mapping[str, Any], out: Path) -
     )
 
 
-def _is_private(run: AgentRun, epsilon: float) -> bool:
-    return run.certificate.epsilon <= epsilon * (1 + 1e-9)
-
-
 Count = Annotated[int, typer.Option(help="Number of problems that are drawn.")]
 Epsilons = Annotated[list[float], typer.Option("--epsilon", help="May be given several times.")]
 
@@ -148,8 +143,10 @@ def main(
     count: Count = COUNT,
 ) -> None:
     """Compare the agent of `recommend` with the best private one. Resumes where it stopped."""
+    check_writable(out / "choosing.csv")
     sizes = {**(QUICK_SIZES if few else FULL_SIZES)}
-    sizes["replicas"] = replicas or sizes["replicas"]
+    sizes["replicas"] = sizes["replicas"] if replicas is None else replicas
+    whole("replicas", sizes["replicas"], 2)  # there are standard errors
     found = [
         verdict(
             drawn._replace(horizon=sizes.get("horizon", drawn.horizon)),

@@ -8,6 +8,7 @@ the command and results.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import inf
 from pathlib import Path
@@ -16,31 +17,28 @@ from typing import Any, NamedTuple
 import pandas as pd
 from rich.console import Console
 
-from dpbandit.base import Floats, InputError, Streams, write_csv
+from dpbandit.base import Floats, InputError, Streams, check_writable, whole, write_csv
 from dpbandit.experiments.choosing.problems import Part, Seed, folder_of, part_of, problems
 from dpbandit.experiments.study import Out, Quick, Replicas, runs_of, start, tabulated
 from dpbandit.lazy import catalogue
 from dpbandit.results.runs import standard_error
-from dpbandit.running.environments import problem_maker
 from dpbandit.running.recommend import recommend
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import made_agent
-from dpbandit.studies import Configuration, setup_of
-from dpbandit.studies.configurations import LastRound
+from dpbandit.studies.configurations import Configuration, LastRound, setup_of
 
 ERRORS = 3.0
 """Standard errors of a difference above which regret has risen"""
 FULL_SIZES: Mapping[str, Any] = {
-    "seed": 1,
-    "users": 2000,
+    "user_seed": 2000,
     "epsilons": (0.3, 1.0, 3.0, 10.0, 100.0, inf),
     "horizons": (1_000, 4_000, 16_000),
     "replicas": 20,
     "agents": 2,
 }
-"""Seeds of problems and of users; values of both axes; number of runs; number of agents on a
-problem, `fade` first. Where epsilon varies, there are as many rounds as the middle horizon has, and
-where rounds vary, epsilon is 1."""
+"""Seed of users, those who play again have the next one; values of both axes; number of runs;
+number of agents on a problem, `fade` first. Where epsilon varies, the number of rounds is the
+middle one of `horizons`, and where rounds vary, epsilon is 1."""
 QUICK_SIZES = {
     **FULL_SIZES,
     "epsilons": (0.3, 3.0, inf),
@@ -76,7 +74,7 @@ class Line(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Axis, and agents along it; equal for an agent and a default that is this agent."""
+        """Axis and names of the agents along it; lines of a problem with equal names are one."""
         return (self.axis, *(one.name for one in self.configurations))
 
 
@@ -123,7 +121,7 @@ def lines(case: Case, sizes: Mapping[str, Any]) -> Iterator[Line]:
     known = set[tuple[str, ...]]()
     left = sizes["agents"]
     for agent in ("fade", "recommend"):
-        found = [*_lines_of(case, agent, axes, sizes["users"])]
+        found = [*_lines_of(case, agent, axes, sizes["user_seed"])]
         found = [one for one in found if one.names not in known]
         known |= {one.names for one in found}
         yield from found
@@ -133,28 +131,30 @@ def lines(case: Case, sizes: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _lines_of(
-    case: Case, agent: str, axes: Mapping[str, Sequence[tuple[float, float, int]]], users: int
+    case: Case, agent: str, axes: Mapping[str, Sequence[tuple[float, float, int]]], user_seed: int
 ) -> Iterator[Line]:
     """Yield the lines of an agent, none where it does not fit or the environment needs a file."""
     for axis, places in axes.items():
         try:
-            some = [_configuration(case, agent, epsilon, T, users) for _, epsilon, T in places]
+            some = [_configuration(case, agent, epsilon, T, user_seed) for _, epsilon, T in places]
         except InputError:
             continue
         if "uniform" not in {one.name for one in some}:
             yield Line(case, agent, axis, [x for x, *_ in places], some)
 
 
-def _configuration(case: Case, agent: str, epsilon: float, horizon: int, users: int) -> LastRound:
+def _configuration(
+    case: Case, agent: str, epsilon: float, horizon: int, user_seed: int
+) -> LastRound:
     label = f"{case.name}, {horizon:,} rounds"
-    setup = setup_of(case.environment, case.arguments, horizon=horizon, seed=users, label=label)
+    setup = setup_of(case.environment, case.arguments, horizon=horizon, seed=user_seed, label=label)
     words = f"{agent}:epsilon={epsilon:g}"
     if agent == "recommend":
         arguments = dict(case.arguments)
         words = recommend(case.environment, epsilon, horizon=horizon, env_kwargs=arguments)
-    config = parse_agent(words)
-    made_agent(config, problem_maker(setup.environment)(**setup.env_kwargs).spec, Streams([0]))
-    return LastRound(setup, words, config)
+    found = LastRound(setup, words, parse_agent(words))
+    made_agent(found.config, found.problem().spec, Streams([0]))
+    return found
 
 
 def largest_rise(line: Line, regrets: Sequence[Floats]) -> Rise:
@@ -177,14 +177,12 @@ def rises(case: Case, sizes: Mapping[str, Any], out: Path) -> list[Rise]:
     found = []
     for line, rise in zip(every, _played(every, sizes, out), strict=True):
         if rise.errors > ERRORS:
-            again = {**sizes, "users": sizes["users"] + 1}
-            (twin,) = (one for one in lines(case, again) if one[1:3] == line[1:3])
-            ends = [line.places.index(x) for x in (rise.low, rise.high)]
-            pair = twin._replace(
-                places=[twin.places[i] for i in ends],
-                configurations=[twin.configurations[i] for i in ends],
-            )
-            (second,) = _played([pair], again, out / f"{line.agent} {line.axis}")
+            ends = [line.configurations[line.places.index(x)] for x in (rise.low, rise.high)]
+            others = [
+                replace(one, setup=replace(one.setup, seed=one.setup.seed + 1)) for one in ends
+            ]
+            pair = line._replace(places=[rise.low, rise.high], configurations=others)
+            (second,) = _played([pair], sizes, out / f"{line.agent} {line.axis}")
             rise = rise._replace(again=second.errors)
         found.append(rise)
     return found
@@ -214,12 +212,14 @@ def main(
     few: Quick = False,
     out: Out = Path("out/monotone"),
     replicas: Replicas = None,
-    seed: Seed = FULL_SIZES["seed"],
+    seed: Seed = 1,
     part: Part = "0/1",
 ) -> None:
     """Find lines along which regret rises with epsilon, or per round with the rounds. Resumes."""
-    sizes = {**(QUICK_SIZES if few else FULL_SIZES), "seed": seed}
-    sizes["replicas"] = replicas or sizes["replicas"]
+    check_writable(out / "monotone.csv")
+    sizes = {**(QUICK_SIZES if few else FULL_SIZES)}
+    sizes["replicas"] = sizes["replicas"] if replicas is None else replicas
+    whole("replicas", sizes["replicas"], 2)  # there are standard errors
     found = []
     for case in part_of(cases(seed), part):
         found += rises(case, sizes, out / folder_of(case.name))

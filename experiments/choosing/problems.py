@@ -201,11 +201,10 @@ class Drawn(NamedTuple):
         """Kind and number of rounds."""
         return f"{self.kind}, {self.horizon:,} rounds"
 
-    def setup(self, seed: int, horizon: int | None = None) -> Setup:
-        """Return the setup with users of `seed`, with another number of rounds if it is given."""
-        T = horizon or self.horizon
-        label = f"{self.kind}, {T:,} rounds"
-        return setup_of(self.environment, self.arguments, horizon=T, seed=seed, label=label)
+    def setup(self, seed: int) -> Setup:
+        """Return the setup with users of `seed`."""
+        how: dict[str, Any] = {"horizon": self.horizon, "seed": seed, "label": self.name}
+        return setup_of(self.environment, self.arguments, **how)
 
 
 def problems(seed: int, count: int = COUNT) -> tuple[Drawn, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -97,7 +97,7 @@ class Numbers(Resampled):
     horizon: int = 10_000
 
     def __post_init__(self) -> None:
-        one_of("law", self.law, ("binary", "scores", "units", "uniform", "student"))
+        one_of("law", self.law, get_args(Law))
         g = np.random.default_rng(self.world)
         self._known = contexts_of(self.contexts, g, self.dim)
         function = surface_of(self.contexts, g, self._known, self.n_actions)
