@@ -89,6 +89,7 @@ def test_what_rises_is_played_again_by_others(tmp_path, monkeypatch):
     }
 
 
+@pytest.mark.filterwarnings("ignore:Prices were not randomised")  # of the example log
 @pytest.mark.parametrize("part", by_rota(range(PARTS), PARTS))
 def test_more_is_never_worse(part, tmp_path):
     """Lines that rise are those of the page, whose store says by how much. A false alarm needs 3
