@@ -44,13 +44,13 @@ def test_recommendations_follow_public_facts():
     choice, of one model for a kind of problem. A problem is the same one with its defaults said, or
     as an object."""
     assert recommend("GLMBandit", inf, env_kwargs={"dim": np.int64(5)}) == "linucb"
-    assert recommend(Arms(means="ten", horizon=16_384), 0.1) == "batch-moment:epsilon=0.1"
+    assert recommend(Arms(means="ten", horizon=16_384), 0.1) == "dp-imed:epsilon=0.1"
     told = {"n_actions": 10, "dim": 40, "horizon": 10_000}
     assert recommend(ContextualSpec(**told), 0.1) == "fade:epsilon=0.1"
     assert recommend(ContextualSpec(**told), 10) == "fade:epsilon=10"
     assert recommend(ContextualSpec(**told)) == "fade:epsilon=1"
     assert recommend(ContextualSpec(**told, link="other"), 2) == "fade:epsilon=2"
-    assert recommend(ContextualSpec(**{**told, "dim": 1})) == "allocation-ts:epsilon=1"
+    assert recommend(ContextualSpec(**{**told, "dim": 1})) == "race-imed:epsilon=1"
     assert recommend("ConvexBandit") == "private-bandit:parameters=halved:epsilon=1"
     assert recommend("ConvexBandit", env_kwargs={"loss": "quadratic"}) == "private-bandit:epsilon=1"
     assert recommend("StockPricing") == recommend(ReferencePricing(reference="paid")) == "uniform"
