@@ -27,90 +27,12 @@ import numpy as np
 import seaborn as sns
 
 import dpbandit
-from dpbandit.agents import AllocationTS, LinUCB, Thompson
+from dpbandit.agents import LinUCB
 from dpbandit.experiments.labs import check
 from dpbandit.results.plots import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True
-
-# %% [markdown]
-# ## Two arms and one kind of noise
-#
-# Ten minutes for the whole subject, before we take it apart. There are two arms: one pays a dollar
-# with probability 0.6, the other with 0.4. Whoever plays the wrong one loses 0.2 a round, on
-# average; the sum of that is the **regret**. Thompson sampling draws what each arm may be worth,
-# and plays the better draw.
-
-# %%
-play = {"horizon": 3_000, "replicas": 10, "progress": False}
-results = dpbandit.compare("Arms", {"Thompson": Thompson()}, **play)
-print(results.summary()[["agent", "mean", "se"]].round(1).to_string(index=False))
-
-# %% [markdown]
-# Each reward is somebody's secret, and whoever watches which arms are played learns something of
-# it. A remedy: add **Laplace noise** to what the learner sees, of size 1 / epsilon; a small epsilon
-# is much privacy. One noise for every reward costs nearly all there is to gain. One noise for the
-# *sum* of a whole batch protects everybody in the batch as well, because each is in one sum only.
-
-# %%
-rng = np.random.default_rng(0)
-
-
-def noise_on_every_reward(epsilon, rounds=3_000):
-    """Regret of upper confidence bounds that know how large the noise is."""
-    plays, sums, lost = np.zeros(2), np.zeros(2), 0.0
-    for t in range(1, rounds + 1):
-        width = np.sqrt(2 * np.log(t) * (1 / 4 + 2 / epsilon**2) / np.maximum(plays, 1))
-        arm = int(np.argmax(np.where(plays == 0, np.inf, sums / np.maximum(plays, 1) + width)))
-        reward = rng.random() < (0.6, 0.4)[arm]
-        plays[arm] += 1
-        sums[arm] += reward + rng.laplace(scale=1 / epsilon)
-        lost += (0.0, 0.2)[arm]
-    return lost
-
-
-print(f"one noise a reward: {np.mean([noise_on_every_reward(0.1) for _ in range(10)]):.0f}")
-results = dpbandit.compare("Arms", {"one noise a batch": AllocationTS(epsilon=0.1)}, **play)
-print(results.summary()[["agent", "mean", "se"]].round(1).to_string(index=False))
-
-# %% [markdown]
-# What does privacy cost? Regret against epsilon, on logarithmic axes:
-
-# %%
-epsilons = [0.1, 0.3, 1.0, 3.0]
-private = {f"{e:g}": AllocationTS(epsilon=e) for e in epsilons}
-price = dpbandit.compare("Arms", private, **play).summary().set_index("agent")
-_, axes = plt.subplots(figsize=(5, 3))
-axes.errorbar(epsilons, price["mean"][[*private]], 2 * price["se"][[*private]], marker="o")
-axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="regret")
-sns.despine()
-
-# %% [markdown]
-# **Exercise 1.1.** What does an onlooker learn? `dpbandit.audit` plays an agent 4,000 times in each
-# of two worlds that differ in one user, and proves how large its epsilon is *at least*,
-# `report.eps_lower`. A seller says that this agent has epsilon 1, but it has half of the noise that
-# this takes: `AllocationTS(epsilon=2.0, first=1.0, draws=50)`. Audit it on `"Arms"` with
-# `horizon=6` and `runs=4000`, and call what is proven `proven`. Is the seller refuted?
-
-# %% [markdown] tags=["hint"]
-# `dpbandit.audit(agent, "Arms", horizon=6, runs=4000, progress=False)` returns the report.
-
-# %% tags=["solution"]
-half = AllocationTS(epsilon=2.0, first=1.0, draws=50)
-proven = dpbandit.audit(half, "Arms", horizon=6, runs=4000, progress=False).eps_lower
-honest = AllocationTS(epsilon=1.0, first=1.0, draws=50)
-within = dpbandit.audit(honest, "Arms", horizon=6, runs=4000, progress=False).eps_lower
-print(f"half of the noise: at least {proven:.2f}; all of it: at least {within:.2f}")
-assert within <= 1 < proven <= 2
-
-# %% tags=["check"]
-check(
-    "proven",
-    globals(),
-    lambda proven: 1 < proven <= 2,
-    "Expected more than 1, which refutes the seller, and no more than 2, which it has.",
-)
 
 # %% [markdown]
 # ## 1. One customer at a time
@@ -147,7 +69,7 @@ print({name: round(value, 3) for name, value in info.items()})
 #
 # An agent must never look at it.
 #
-# **Exercise 1.2.** `env.reset(seed=1)` brings back the same first customer. Show her each of the
+# **Exercise 1.1.** `env.reset(seed=1)` brings back the same first customer. Show her each of the
 # twelve prices in turn. Which price has regret 0? Is it the highest price, or the lowest? Call the
 # price, in dollars, `best_price`.
 
@@ -220,7 +142,7 @@ for name, table in (("oracle", oracle), ("expected", expected), ("received", rec
     print(f"{name:9s} {table.mean():.4f} dollars a customer")
 
 # %% [markdown]
-# **Exercise 1.3.** Play with `exploration` equal to 0, 0.01, 0.03, 0.1, 0.3 and 1. Draw the mean
+# **Exercise 1.2.** Play with `exploration` equal to 0, 0.01, 0.03, 0.1, 0.3 and 1. Draw the mean
 # regret per customer against it, with an error bar for each mean. Which is best? Look at the spread
 # between shops, too: what happens to a shop that never explores? Call the mean regrets, in this
 # order, `mean_regrets`.
@@ -314,7 +236,7 @@ assert (expected <= oracle).all()  # nobody expects more than the oracle
 # Every table and figure of this project uses it. But it needs the model: a real shop, which sees
 # rewards only, cannot compute it.
 #
-# **Exercise 1.4.** Let twelve groups of shops play one price each, for ever (`exploration=0` will
+# **Exercise 1.3.** Let twelve groups of shops play one price each, for ever (`exploration=0` will
 # not do: write a small loop). Which single price is best? Subtract its regret from the learner's.
 # How much of the learner's regret is left? Call that difference at the end, its mean over shops in
 # dollars, `learning_cost`.
@@ -445,7 +367,7 @@ assert slope(curves["explores 10 % for ever"]) > 0.8  # on its way to 1: a tenth
 assert slope(curves[r"explores less and less, $t^{-1/2}$"]) < 0.6
 
 # %% [markdown]
-# **Exercise 1.5.** What exponent do you expect if exploration falls like $t^{-1/3}$? Guess first:
+# **Exercise 1.4.** What exponent do you expect if exploration falls like $t^{-1/3}$? Guess first:
 # add up $t^{-1/3}$ from 1 to $T$. Then measure it. Call the measured exponent `measured_exponent`.
 
 # %% [markdown] tags=["hint"]
@@ -467,7 +389,7 @@ check(
 )
 
 # %% [markdown]
-# **Exercise 1.6.** In this world even `exploration=0` does well: contexts differ, so a greedy agent
+# **Exercise 1.5.** In this world even `exploration=0` does well: contexts differ, so a greedy agent
 # tries different arms by itself. Compare it with $t^{-1/2}$ twice: by the **mean** regret over
 # runs, and by the **worst** run. Which would you choose for your own shop? Call the greedy agent's
 # regret at the end, one number for each run, `greedy_end`.

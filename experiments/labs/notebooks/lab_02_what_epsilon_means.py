@@ -29,6 +29,8 @@ import seaborn as sns
 from matplotlib.patches import FancyBboxPatch
 from scipy.stats import binom
 
+import dpbandit
+from dpbandit.agents import AllocationTS, Thompson
 from dpbandit.auditing.bounds import Claim, clopper_pearson, exact_epsilon
 from dpbandit.experiments.labs import check
 from dpbandit.privacy import curves
@@ -555,6 +557,96 @@ axes.set_title("Joint DP: replace user 2; the blue boxes together hardly change"
 # * asks for one of them whether the *number* of updates can be seen.
 
 # %% [markdown]
+# ## 7. Two arms, and one kind of noise
+#
+# Now a bandit, the smallest there is. One arm pays a dollar with probability 0.6, the other with
+# 0.4, so whoever plays the wrong one loses 0.2 a round, on average, and random play loses 200 in
+# 2,000 rounds. **Thompson sampling** draws what each arm may be worth, and plays the better draw.
+#
+# Each reward is somebody's secret, and whoever watches which arms are played learns something of
+# it. A remedy: add **Laplace noise** of size $1 / \varepsilon$ to what the learner sees. Its
+# density falls by a factor of $e^{\varepsilon}$ over a distance of 1, and one reward can move by
+# no more than 1. So noise on every reward keeps epsilon. It costs nearly all there is to gain:
+
+# %%
+ROUNDS, REPLICAS = 2_000, 100
+
+
+def noise_on_every_reward(epsilon):
+    """Regret of upper confidence bounds that know how large the noise is, a number for each run."""
+    every, plays, sums = np.arange(REPLICAS), *np.zeros((2, REPLICAS, 2))
+    for t in range(1, ROUNDS + 1):
+        width = np.sqrt(2 * np.log(t) * (1 / 4 + 2 / epsilon**2) / np.maximum(plays, 1))
+        means = np.where(plays == 0, np.inf, sums / np.maximum(plays, 1) + width)
+        arm = means.argmax(axis=1)
+        reward = rng.random(REPLICAS) < np.array([0.6, 0.4])[arm]
+        plays[every, arm] += 1
+        sums[every, arm] += reward + rng.laplace(scale=1 / epsilon, size=REPLICAS)
+    return 0.2 * plays[:, 1]
+
+
+lost = noise_on_every_reward(0.1)
+error = lost.std(ddof=1) / REPLICAS**0.5
+print(f"one noise for each reward, epsilon 0.1: regret {lost.mean():.0f} +- {error:.0f}")
+
+# %% [markdown]
+# One noise for the *sum* of a whole batch protects everybody in the batch as well, because each is
+# in one sum only. `AllocationTS` is Thompson sampling from such sums, in batches that grow. At the
+# end of a batch it draws 100 times, and plays each arm as often as it came out best. What does
+# privacy cost now?
+
+# %%
+EPSILONS = [0.1, 0.3, 1.0, 3.0]
+agents = {f"{e:g}": AllocationTS(epsilon=e, draws=100) for e in EPSILONS}
+results = dpbandit.compare(
+    "Arms",
+    {"Thompson": Thompson(), **agents},
+    horizon=ROUNDS,
+    replicas=REPLICAS,
+    progress=False,
+)
+table = results.summary().set_index("agent")
+print(table[["mean", "se"]].round(1))
+
+_, axes = plt.subplots(figsize=(6, 3.6))
+axes.errorbar(EPSILONS, table["mean"][[*agents]], 2 * table["se"][[*agents]], marker="o", capsize=3)
+axes.axhline(table["mean"]["Thompson"], color="0.5", ls=":", label="without privacy")
+axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="regret after 2,000 rounds (dollars)")
+axes.set_title("One noise for each batch: regret falls with epsilon", loc="left")
+axes.legend()
+sns.despine()
+# the two means are 90 apart and more, each with a standard error below 10
+assert table["mean"]["0.1"] < lost.mean() / 2
+
+# %% [markdown]
+# The audit by hand of section 3 is one call for any agent. `dpbandit.audit` plays the agent in each
+# of two worlds that differ in one user, looks for the best attack on one half of the runs, and
+# measures it on the other. Its report has `eps_lower`, the epsilon that the agent has *at least*.
+#
+# **Exercise 2.8.** A seller says that this agent has epsilon 1, but it has half of the noise that
+# this takes: `AllocationTS(epsilon=2.0, draws=100)`. Audit it on `"Arms"`, with a horizon of 9
+# rounds and 3,000 runs of each world, and call what is proven `proven`. Is the seller refuted?
+
+# %% [markdown] tags=["hint"]
+# Like `compare`, `audit` takes the environment by name and numbers by keyword, but a single agent,
+# and that first; `progress=False` keeps it quiet. To refute a claim, what is proven must exceed it.
+
+# %% tags=["solution"]
+half = AllocationTS(epsilon=2.0, draws=100)
+report = dpbandit.audit(half, "Arms", horizon=9, runs=3_000, progress=False)
+proven = report.eps_lower
+print(f"the seller says 1, at least {proven:.2f} is proven")
+assert 1 < proven <= 2  # refuted; and no more than it has, by its certificate
+
+# %% tags=["check"]
+check(
+    "proven",
+    globals(),
+    lambda proven: 1 < proven <= 2,
+    "Expected more than 1, which refutes the seller, and no more than 2, which it has.",
+)
+
+# %% [markdown]
 # ## What to remember
 #
 # * Epsilon bounds the odds: whatever an attacker knows, what he sees moves them by at most a factor
@@ -564,3 +656,4 @@ axes.set_title("Joint DP: replace user 2; the blue boxes together hardly change"
 # * The view is everything that can be seen, response times included.
 # * Composition: at worst the sum; with a small $\delta$, about the root of the sum of squares.
 # * Joint DP hides a user from everybody *else*. Her own action is hers.
+# * One noise for the sum of a batch protects everybody in it, and costs far less than one for each.
