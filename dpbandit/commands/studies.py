@@ -197,11 +197,11 @@ def _alone(context: typer.Context) -> None:
 
 @app.command("list", cls=Once)
 def show() -> None:
-    """List the labs: number, title, minutes, and what you can do afterwards.
+    """List the labs: number, title, estimated minutes, and what you can do afterwards.
 
     Example: `dpbandit lab list`
     """
-    table = Table("lab", "title", "minutes", "goal", box=None, pad_edge=False)
+    table = Table("lab", "title", "minutes (est.)", "goal", box=None, pad_edge=False)
     for lab in labs():
         table.add_row(str(lab.number), lab.title, str(lab.minutes), lab.goal)
     screen().print(table)

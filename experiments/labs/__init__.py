@@ -19,7 +19,7 @@ class Lab:
     """A lab: a jupytext file in the py:percent format, `notebooks/lab_NN_subject.py`.
 
     Its first cell is text: the heading `# Lab N: title`, then paragraphs that begin with
-    **Goal.**, **Time.** (minutes) and **You need.** (earlier labs).
+    **Goal.** and **You need.** (earlier labs). The notebook states the minutes between them.
     """
 
     path: Path
@@ -41,8 +41,8 @@ class Lab:
 
     @property
     def minutes(self) -> int:
-        """Expected working time in minutes."""
-        return int(self._found(r"\*\*Time\.\*\* (\d+) minutes"))
+        """Estimated working time in minutes, see `estimated_minutes`."""
+        return estimated_minutes(self.text)
 
     @property
     def needs(self) -> str:
@@ -65,6 +65,31 @@ class Lab:
         raise InputError(f"Expected the first cell of {self.path.name} to have {pattern!r}.")
 
 
+_WORDS_PER_MINUTE, _LINES_PER_MINUTE, _MINUTES_PER_EXERCISE = 120, 6, 5  # a guess, not measured
+_CELL = re.compile(r"(?m)^# %%(?: (\[markdown\]))?(?: tags=\[(.*)\])?$")  # head of a cell
+
+
+def estimated_minutes(text: str) -> int:
+    r"""Estimate the working time of a lab from words to read, lines of code and exercises.
+
+    Hints, checks and solutions do not count. The estimate is a multiple of 5 minutes.
+
+    >>> estimated_minutes("# %% [markdown]\n# **Exercise 1.1.** Add it up.\n\n# %%\nx = 1\n" * 2)
+    10
+    """
+    minutes, parts = 0.0, _CELL.split(text)[1:]
+    for markdown, tags, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        if any(f'"{tag}"' in (tags or "") for tag in _SUMMARIES):
+            continue
+        lines = [line for line in body.splitlines() if line.strip("# ")]
+        if markdown:
+            minutes += sum(len(line.split()) - 1 for line in lines) / _WORDS_PER_MINUTE
+            minutes += _MINUTES_PER_EXERCISE * body.count("**Exercise ")
+        else:
+            minutes += len(lines) / _LINES_PER_MINUTE
+    return 5 * max(1, round(minutes / 5))
+
+
 def labs() -> tuple[Lab, ...]:
     """Return all labs, sorted by number."""
     return tuple(Lab(p) for p in sorted(FOLDER.glob("lab_*.py")) if _NAME.fullmatch(p.stem))
@@ -82,6 +107,7 @@ def find(number: int) -> Lab:
     return known[number]
 
 
+_TIME = "**Time.** About {} minutes, an estimate from words, lines of code and exercises.\n\n"
 _HINT = "\n\nSolutions are folded: click the three dots, or the triangle, below an exercise."
 _FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}  # metadata of folded code
 _DETAILS = "<details>\n<summary>{}</summary>\n\n{}\n\n</details>"  # folded text
@@ -95,7 +121,7 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
     2. Solutions are folded (code by `source_hidden` (JupyterLab) and the tag `hide-cell` (myst-nb),
        text by an HTML `details` element) or, without `solutions`, left out.
     3. Text and code tagged `hint` or `check` are folded and never left out.
-    4. Cells have numbers in place of random ids.
+    4. Cells have numbers in place of random ids, and the first one states the lab's minutes.
 
     Raises `InputError` if jupytext is not installed.
     """
@@ -105,6 +131,8 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
         raise not_installed("jupytext", "notebooks", "labs") from None
     made = jupytext.reads(lab.text, fmt="py:percent")
     made.metadata.pop("jupytext", None)
+    before, need, after = made.cells[0].source.partition("**You need.**")
+    made.cells[0].source = before + _TIME.format(lab.minutes) + need + after
     if solutions:
         made.cells[0].source += _HINT
     cells: list[Any] = []

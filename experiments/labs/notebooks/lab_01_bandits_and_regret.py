@@ -16,8 +16,6 @@
 # **Goal.** Play a bandit by hand, write a learner in ten lines, and tell from a curve of regret
 # whether an agent learns.
 #
-# **Time.** 70 minutes.
-#
 # **You need.** Python and NumPy; no earlier lab.
 
 # %%

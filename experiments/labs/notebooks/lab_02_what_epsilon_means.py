@@ -16,8 +16,6 @@
 # **Goal.** Read epsilon as a bound on what anybody can find out, and measure it: audit a mechanism
 # by hand, catch two broken ones, and know what joint privacy promises and what not.
 #
-# **Time.** 75 minutes.
-#
 # **You need.** Lab 1 is enough; a little probability.
 
 # %%

@@ -16,8 +16,6 @@
 # **Goal.** Count privately while people keep coming: build the tree mechanism in four lines, see
 # what replaces it, and find out how much noise is there for privacy and how much for the proof.
 #
-# **Time.** 75 minutes.
-#
 # **You need.** Lab 2; matrices.
 
 # %%

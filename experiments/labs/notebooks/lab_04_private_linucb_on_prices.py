@@ -16,8 +16,6 @@
 # **Goal.** Run a private agent beside its public twin on real purchases, read a certificate, and
 # say what decides the cost of privacy: epsilon, the horizon, the dimension, or the model.
 #
-# **Time.** 75 minutes.
-#
 # **You need.** Labs 1 to 3.
 
 # %%

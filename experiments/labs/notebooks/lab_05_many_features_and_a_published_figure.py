@@ -16,8 +16,6 @@
 # **Goal.** See why many features make privacy expensive, build the private Frank-Wolfe step that
 # is meant to help, and then examine a published figure in which it seems to win.
 #
-# **Time.** 75 minutes.
-#
 # **You need.** Labs 1 to 4: regret, epsilon, certificates, private LinUCB.
 #
 # A shop knows 50 things about a customer. Perhaps five of them matter. Without privacy that is an

@@ -16,8 +16,6 @@
 # **Goal.** Measure three printed mistakes: a factor two that costs privacy, a lemma that is false,
 # and a square that was lost on the way to a table. Learn which tool finds which kind.
 #
-# **Time.** 75 minutes.
-#
 # **You need.** Lab 2 (epsilon, audits by hand) and Lab 3 (the tree).
 #
 # Papers are written by people, and people err. Labs 3 and 4 had printed noise that is far larger

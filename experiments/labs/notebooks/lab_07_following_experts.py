@@ -17,8 +17,6 @@
 # private, see why asking "has my expert become bad?" is cheaper than choosing anew every round,
 # and measure the price against epsilon and the number of experts.
 #
-# **Time.** 75 minutes.
-#
 # **You need.** Labs 1 and 2.
 #
 # A web shop has 256 ways to rank its products. One click of a customer tells for *each* of them

@@ -16,8 +16,6 @@
 # **Goal.** Know exactly what "private for the last W rounds" promises, watch an old user lose her
 # protection, see what that weaker promise saves, and decide when it may be used.
 #
-# **Time.** 60 minutes.
-#
 # **You need.** Lab 2 (what epsilon promises) and Lab 3 (the tree).
 #
 # Sometimes protection is needed for a while only. Today's prices must not give away what a customer

@@ -16,8 +16,6 @@
 # **Goal.** Write a small private agent from certified parts, certify it, try to break it, then
 # break it on purpose and see which test catches which mistake.
 #
-# **Time.** 90 minutes.
-#
 # **You need.** Labs 1 to 3, and section 1 of Lab 6.
 #
 # The agent of this lab is the simplest that can be private: **explore, then commit**. Try every arm

@@ -16,8 +16,6 @@
 # **Goal.** Turn a table of offers into a shop that can be played, say what its fit can and cannot
 # know, and draw what privacy costs there in dollars.
 #
-# **Time.** 75 minutes.
-#
 # **You need.** Labs 1, 2 and 4. A table of your own, if you have one.
 #
 # One row of such a table is one offer to one customer: the price, whether she bought, and what was

@@ -16,8 +16,6 @@
 # **Goal.** Say which set of products to offer and why it is not the set of the best products,
 # learn it privately, and say why a shop that runs empty tells who bought the last unit.
 #
-# **Time.** 75 minutes.
-#
 # **You need.** Labs 1, 2 and 4.
 #
 # Two things that one price cannot show: a customer who chooses among products, and a shelf that

@@ -16,8 +16,6 @@
 # **Goal.** Say from a log what another policy would have earned, say how sure that is, and find out
 # whether you were right.
 #
-# **Time.** 45 minutes.
-#
 # **You need.** Labs 1 and 2.
 #
 # In the world a policy that was not played can only be guessed at. A simulator can play it

@@ -16,8 +16,6 @@
 # **Goal.** Say what a user tells who is shown a list, compute what hiding it costs, and see why
 # the clicked item should count and not the list.
 #
-# **Time.** 60 minutes.
-#
 # **You need.** Labs 1, 2 and 4.
 #
 # A page shows several items in order. What was clicked is known; what was looked at and not

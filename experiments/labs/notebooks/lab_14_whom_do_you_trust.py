@@ -16,8 +16,6 @@
 # **Goal.** Say what a server sees under four models of trust, what each of them costs, and what a
 # person pays who comes back.
 #
-# **Time.** 75 minutes.
-#
 # **You need.** Labs 1, 2 and 4.
 #
 # So far a server knew everything and let out little. Now it may know less: sums that devices have
