@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbandit.base import InputError, not_installed, write_atomically
+from dpbandit.experiments.labs import checks
 
 FOLDER = Path(__file__).resolve().parent / "notebooks"  # of all labs
 _NAME = re.compile(r"lab_(\d\d)_\w+")  # of a lab's file
@@ -133,14 +134,17 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
     made.metadata.pop("jupytext", None)
     before, need, after = made.cells[0].source.partition("**You need.**")
     made.cells[0].source = before + _TIME.format(lab.minutes) + need + after
+    made.metadata["dpbandit"] = {"lab": lab.number}  # for `dpbandit lab grade`
     if solutions:
         made.cells[0].source += _HINT
     cells: list[Any] = []
-    solving = False
+    solving, exercise = False, ""
     for cell in made.cells:
         begun, solving = solving, _tagged(cell, "solution")
+        headings = re.findall(r"\*\*Exercise (\d+\.\d+)\.\*\*", cell.source)
+        exercise = headings[-1] if headings else exercise
         if solving and not begun:
-            cells.append(_own_attempt())
+            cells.append(_own_attempt(exercise))
         if solutions or not solving:
             cells.append(_folded(cell))
     for place, cell in enumerate(cells):
@@ -175,8 +179,14 @@ def write(lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = F
     return write_atomically(target, lambda path: path.write_text(text + "\n", encoding="utf-8"))
 
 
-def _own_attempt() -> Any:
-    return import_module("nbformat").v4.new_code_cell("# your own attempt\n")
+def _own_attempt(exercise: str) -> Any:
+    """Return a cell for the student's attempt: every answer is `...` until it has a value."""
+    new = import_module("nbformat").v4
+    known = checks.checks_of(exercise.partition(".")[0])
+    if isinstance(known.get(exercise), str):
+        return new.new_markdown_cell("*your own answer, in words*\n")
+    names = checks.answer_names(exercise) if exercise in known else ()
+    return new.new_code_cell("\n".join(["# your own attempt", *(f"{n} = ..." for n in names), ""]))
 
 
 def _tagged(cell: Any, tag: str) -> bool:
@@ -196,28 +206,23 @@ def _folded(cell: Any) -> Any:
 
 
 Test = Callable[[Any], Any]
-"""Function of a student's answer that returns a true value if it is right"""
 
 
-def check(
+def check(exercise: str, *answers: Any) -> None:
+    """Print whether the answers to an exercise are right, or a hint: see `labs.checks`."""
+    if len(answers) > 2 and isinstance(answers[0], Mapping) and callable(answers[1]):
+        _check_here(exercise, *answers)  # labs whose checks are still in the notebook
+    else:
+        checks.check(exercise, *answers)
+
+
+def _check_here(
     name: str,
     scope: Mapping[str, Any],
     right: Test,
     otherwise: str,
     *further: tuple[Test, str],
 ) -> None:
-    """Print whether the result called `name` in `scope` is right; never raise, whatever it is.
-
-    `right` and `further` are tests with the sentences to print if they fail; the first that fails
-    counts. A test that raises, or returns no single truth value, fails.
-
-    >>> check("claim", {"claim": 13}, lambda claim: 10 < claim < 25, "It is between 10 and 25.")
-    claim: right.
-    >>> check("claim", {"claim": "big"}, lambda claim: 10 < claim < 25, "It is a number.")
-    claim: not yet. It is a number.
-    >>> check("claim", {}, lambda claim: 10 < claim < 25, "It is between 10 and 25.")
-    claim: not there yet; call your result `claim`.
-    """
     if name not in scope:
         print(f"{name}: not there yet; call your result `{name}`.")
         return

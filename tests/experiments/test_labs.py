@@ -62,6 +62,15 @@ def asked(lab):
     return [call.args[0].value for call in calls if getattr(call.func, "id", "") == "check"]
 
 
+def answers(lab):
+    """The names of the results that checks of the wheel get."""
+    calls = (n for n in nodes(tagged(lab, "check")) if isinstance(n, ast.Call))
+    found = [
+        call.args for call in calls if call.args and "." in str(getattr(call.args[0], "value", ""))
+    ]
+    return {arg.id for args in found for arg in args if isinstance(arg, ast.Name)}
+
+
 @every_lab
 def test_a_lab_has_the_form_of_all(lab):
     """Goal, time, exercises with hint, solution and check, one picture, and what to remember.
@@ -83,10 +92,11 @@ def test_a_lab_has_the_form_of_all(lab):
     assert headings[-1] == "What to remember"
     inside = [cell for cell in cells(lab) if is_solution(cell)]
     outside = [cell for cell in cells(lab) if not is_solution(cell)]
-    assert (set(defined(inside)) - set(defined(outside))) & used(outside) == set()
+    rest = [cell for cell in outside if cell not in tagged(lab, "check")]
+    assert (set(defined(inside)) - set(defined(outside))) & used(rest) == set()
     table = symtable.symtable(code_of(outside), "lab", "exec")
     assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()}
-    assert assigned & set(asked(lab)) == set()
+    assert assigned & (set(asked(lab)) | answers(lab)) == set()
 
 
 def defined(cells):
@@ -133,12 +143,37 @@ def test_a_lab_becomes_a_valid_notebook_twice_the_same(lab):
         assert len(kept) == len(tagged(lab, tag))
         texts = [cell.source for cell in kept if cell.cell_type == "markdown"]
         assert all(text.startswith("<details>\n<summary>") for text in texts)
-    own = [cell for cell in bare.cells if cell.source == "# your own attempt\n"]
+    own = [cell for cell in bare.cells if own_attempt(cell)]
     assert len(own) == len(exercises(lab))
+    empty = {line.removesuffix(" = ...") for cell in own for line in cell.source.splitlines()[1:]}
+    assert empty == answers(lab)
     assert not any(map(is_solution, bare.cells))
     for one, other in pairwise(folded.cells):
         if is_solution(other) and not is_solution(one):
-            assert one.source == "# your own attempt\n"
+            assert own_attempt(one)
+
+
+def own_attempt(cell):
+    return cell.source.startswith(("# your own attempt\n", "*your own answer, in words*\n"))
+
+
+def test_checks_of_the_wheel_never_raise_and_never_tell(capsys):
+    """Exercise 1.3 by hand: every kind of answer gets one sentence, none of them the value."""
+
+    def said(*call):
+        check(*call)
+        return capsys.readouterr().out
+
+    assert said("1.3", 42.2) == said("1.3", np.array([42.2])) == "1.3: right.\n"
+    for answer in ("four", None, np.array([3, 42]), [], float("nan"), 2.0, 200):
+        line = said("1.3", answer)
+        assert line.startswith("1.3: not yet. ")
+        assert line.count("\n") == 1
+        assert "4" not in line
+    assert said("1.3", ...) == "1.3: no answer yet: give `learning_cost` a value in a cell above.\n"
+    assert said("1.3") == "1.3: expected `check('1.3', learning_cost)`, got 0 answers.\n"
+    for name in ("1.9", "99.1", "one", "", "-1.2", "1"):
+        assert said(name, 3).startswith(f"{name}: no such exercise; ")
 
 
 def test_a_check_never_raises(capsys):
