@@ -44,7 +44,7 @@ PUBLIC_SETTINGS = frozenset({"agents/people/per_person.py: told"})
 """Settings that may be named by one of `REPLACED`, as stored results and pages have the name."""
 MAX_HOMES = 2
 """Largest number of files that define a constant of the same name, if that is one word."""
-SHARED_CONSTANTS = frozenset({"ROOT", "T", "STUDY"})  # names not limited by `MAX_HOMES`
+SHARED_CONSTANTS = frozenset({"ROOT", "T", "STUDY", "CHECKS"})  # names not limited by `MAX_HOMES`
 
 
 class Word(NamedTuple):
