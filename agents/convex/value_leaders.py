@@ -241,12 +241,14 @@ class BanditPFTAL(ValueLeader):
     Differs from the paper:
         Item 1 does not apply with calibration="paper".
 
-        1. The paper's K-norm scale k M log2(T) / (beta epsilon) is for replacing a value `|y| <= M`
-           by 0; if values have both signs, one moves by W = 2 M.
+        1. The paper's K-norm scale, k M log2(T) / (beta epsilon) as we read it (the text prints an
+           order), is for replacing a value `|y| <= M` by 0; if values have both signs, one moves
+           by W = 2 M.
         2. The paper states its bound against strongly adaptive adversaries, too; this is false, see
            above.
         3. beta is capped at r/2, else points would leave C. The paper's beta has no unit.
-        4. Step 4 has the mean of the leaders w_s, not of the played points x_s.
+        4. Step 4 has the mean of the leaders w_s and not of the played points x_s, as we read
+           equations (8) and (9); Algorithm 3, in a supplement, was not at hand.
         5. `tuned`, Laplace, Gaussian and local noise, and regularisation are additions.
 
     >>> from dpbandit import certify
