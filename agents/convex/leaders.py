@@ -351,9 +351,9 @@ class PFTAL(PrivateLeader):
     Differs from the paper:
         Item 1 does not apply with calibration="paper".
 
-        1. The paper's K-norm scale, L log2(T) / epsilon as we read it (the text prints an order), is
-           too small: replacing a datum moves a gradient by 2 L, so that the cost is 2 epsilon or
-           more, as the certificate shows.
+        1. The paper's K-norm scale, L log2(T) / epsilon as we read it (the text prints an order),
+           is too small: replacing a datum moves a gradient by 2 L, so that the cost is 2 epsilon
+           or more, as the certificate shows.
         2. The tree's root and right children need no noise, and none is drawn.
         3. The regularised H is proportional to sqrt(k ln^2.5 T / (epsilon T)) / D, as in the
            paper's introduction; its Section 2 prints k ln^2.5 T / (epsilon sqrt T).

@@ -1,9 +1,10 @@
-"""Errors of DP-HDB's parameters beside Theorem 4.2 of Han et al.
+"""Errors of DP-HDB's parameters, and its regret by dimension, beside Theorems 4.2 and 4.3.
 
 Han, Liang, Liang, Wang, Yao and Zhang (2022, see `DPHDB`), Theorem 4.2: if theta_t is estimated by
 round t, `|theta_t - theta*|_1^2` is O(1 / t) for arms that are best for some context. The problem
 is the one in Section 5.4 (`contextual/p1`: 50 features, 5 of them nonzero, two arms), with rewards,
-or with clicks of probability link(<x, theta*>), `|theta*|_1 = 5`.
+or with clicks of probability link(<x, theta*>), `|theta*|_1 = 5`. Theorem 4.3: regret is
+O(log^2(d T) log^2(T) / epsilon^2) for d features; measured along d on the same problem.
 
 Errors are measured at several rounds of a run, which no table of a `study.toml` describes.
 """
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.agents import DPHDB, FADE, DPHDBChoices, OnlineFrankWolfe, Uniform
+from dpbandit.agents import DPHDB, FADE, FLIPHAT, DPHDBChoices, OnlineFrankWolfe, Uniform
 from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
 from dpbandit.base import Floats, InputError, whole
 from dpbandit.envs.contextual.glm import GLMBandit
@@ -29,7 +30,7 @@ from dpbandit.running.compare import as_run
 from dpbandit.running.loop import play
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
-from dpbandit.studies.configurations import AgentRecorder, certificate_of
+from dpbandit.studies.configurations import AgentRecorder, LastRound, certificate_of
 
 _ERROR = "error after {}"  # name of a measure of runs, by round
 _MAX_HALVINGS = 6  # of the horizon
@@ -92,6 +93,7 @@ _SIGNALS = {"identity": 1.0, "logistic": 5.0, "probit": 5.0}
 """Link -> length |theta*|_1, which is also the radius of the agents' domain"""
 _CLIPS = {"identity": 0.4, "logistic": 1.0, "probit": 1.0}  # link -> largest norm of a gradient
 _LONGEST, _LEAST = 2**15, 640  # default and smallest horizon
+_ROUNDS = 10_000  # default horizon of regret along the dimension, that of Section 5.4
 _PRINTED_EXPONENT = -1.0  # of the squared error in the round t, by Theorem 4.2
 
 
@@ -207,6 +209,78 @@ def reproduce(request: Request) -> Reproduced:
     records = [entry.record() for entry in entries]
     drawings = {"theorem-4-2": partial(_draw, by_link)} if request.drawn else {}
     return reproduced(request, "theorem-4-2", records, tables, drawings)
+
+
+_DIMENSIONS, _EPSILON = (20, 80, 320, 1280), 8.0
+"""Numbers of features, and the epsilon at which noise does not hide all of the growth in d"""
+
+
+def theorem_4_3(request: Request) -> Reproduced:
+    """Measure regret along the dimension d; rows choose fewer rounds, or a largest d: T=640,d=80.
+
+    Private agents claim epsilon 8 (`_EPSILON`); at 1 their regret is that of noise at every d.
+    """
+    whole("replicas", request.replicas, 2)  # there are standard errors
+    _, sizes = selected(request.name, request.rows, {}, {"T": int, "d": int})
+    (T,), (most,) = sizes.get("T", [_ROUNDS]), sizes.get("d", [_DIMENSIONS[-1]])
+    whole("T", T, _LEAST)
+    whole("d", most, _DIMENSIONS[0])
+    lines: list[tuple[int, str, Configuration]] = []
+    for d in (d for d in _DIMENSIONS if d <= most):
+        arguments = {**CASES["contextual/p1"].env_kwargs, "dim": d}
+        setup = setup_of(
+            "GLMBandit", arguments, horizon=T, seed=request.seed, label=f"{d} features"
+        )
+        for reading, agents in _along_dimensions(1 / T).items():
+            for label, config in agents.items() if reading in request.readings else ():
+                lines.append((d, reading, LastRound(setup, label, config)))
+    found = runs_of(
+        "Theorem 4.3", (one for *_, one in lines), request.out, replicas=request.replicas
+    )
+    records = [_along(d, reading, found[one.key]) for d, reading, one in lines]
+    by_agent = grouped(records, lambda record: record["agent"])
+    dims = dict.fromkeys(d for d, *_ in lines)
+    cells = [
+        [label, *(f"{r['regret']:,.4g} ± {r['regret_se']:.2g}" for r in some),
+         f"{some[0]['certified_epsilon']:.3g}"]
+        for label, some in by_agent.items()
+    ]  # fmt: skip
+    headings = ("agent", *(f"d = {d:,}" for d in dims), "epsilon")
+    caption = f"{request.replicas} replicas, 5 features matter; epsilon: certified at delta = 1/T"
+    table = tabulated(f"Regret by dimension, T = {T:,}", headings, cells, caption=caption)
+    return reproduced(request, "theorem-4-3", records, [table])
+
+
+def _along_dimensions(delta: float) -> dict[str, dict[str, AgentConfig]]:
+    """Return the agents of Theorem 4.3, by set-up (printed, certified, public) and label."""
+    how: dict[str, Any] = {"radius": 1.0, "warm_up": 120}
+    loose: dict[str, Any] = {**how, "delta": delta, "epsilon": _EPSILON}
+    return {
+        "printed": {
+            "DP-HDB as printed": DPHDBChoices(calibration="paper", beyond_validity=True, **loose)
+        },
+        "certified": {
+            "choices": DPHDBChoices(**loose),
+            "sums": DPHDB(gradient_clip=0.8, **loose),
+            "FLIPHAT": FLIPHAT(epsilon=_EPSILON, delta=delta),
+            "uniform play": Uniform(),
+        },
+        "public": {"online Frank-Wolfe": OnlineFrankWolfe(**how)},
+    }
+
+
+def _along(d: int, reading: str, run: AgentRun) -> dict[str, Any]:
+    regret = run.regret[-1]
+    return {
+        "d": d,
+        "reading": reading,
+        "agent": run.name,
+        "T": run.setup.horizon,
+        "regret": float(regret.mean()),
+        "regret_se": standard_error(regret),
+        "certified_epsilon": run.certificate.epsilon,
+        "replicas": len(regret),
+    }
 
 
 def _row(entry: Entry) -> Iterator[str]:

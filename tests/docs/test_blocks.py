@@ -45,6 +45,7 @@ ROWS = dict.fromkeys(TABLES, "2,T=64") | {
     "sgd/figure-5-3": "T=20",
     "window/table-1": "4,T=32,W=8,epsilon=1",
     "contextual/theorem-4-2": "logistic,T=640",
+    "contextual/theorem-4-3": "T=640,d=20",
 }
 LANGUAGES = ("python", "toml", "sh", "console")
 LOOKED_AT = {"build", "pre-commit", "ruff", "mypy", "sphinx-build", "git", "cd", "dask", "venv"}

@@ -237,6 +237,18 @@ def radius_p(x, r, sigma):
     return stats.kstest(r_norm(x, r) ** 2, law.cdf, method="asymp")[1]
 
 
+def test_the_radius_has_the_tail_of_lemma_3_1():
+    """Han et al. (2022): |Z|^2 > E + 2 sigma^2 (sqrt(d x) + x) with probability e^-x at most, for
+    |Z|^2 ~ Gamma(d/2, 2 sigma^2), whose tail is exact here. With the printed scale 2 sigma the
+    lemma fails for every sigma < 1."""
+    d, x = np.array([1, 2, 5, 20, 100, 1000])[:, None], np.array([0.01, 0.1, 0.5, 1, 3, 10, 30])
+    for sigma in (0.5, 3.0):
+        excess = 2 * sigma**2 * (np.sqrt(d * x) + x)
+        right, printed = (stats.gamma(d / 2, scale=2 * s) for s in (sigma**2, sigma))
+        assert (right.sf(right.mean() + excess) <= np.exp(-x)).all()
+        assert (printed.sf(printed.mean() + excess) <= np.exp(-x)).all() == (sigma > 1)
+
+
 def direction_p(x, r):
     """|b_1|^r / |b|_r^r ~ Beta(1/r, (d-1)/r) of the cone measure, Kolmogorov-Smirnov."""
     share = (np.abs(x[:, 0]) / r_norm(x, r)) ** r

@@ -294,6 +294,31 @@ def test_padded_tree_carries_the_same_number_of_noises_everywhere():
         assert Padded().column_norm(m) == Tree().column_norm(m)
 
 
+class Counted(float):
+    """A noise that counts how often it is added to another one."""
+
+    additions = 0
+
+    def __add__(self, other):
+        Counted.additions += 1
+        return Counted(float(self) + other)
+
+
+def test_a_tree_has_logarithmic_space_and_constant_time(monkeypatch):
+    """Smith and Thakurta (2013) promise O(log T) vectors of memory and as many operations a round:
+    the tree keeps one prefix for each bit of T, and a round draws one noise and adds one at
+    most. Counted in every round; the sums are those of the bits."""
+    monkeypatch.setattr(Counted, "additions", 0)
+    drawn = []
+    noise = Tree().of(lambda: drawn.append(Counted(2.0 ** -len(drawn))) or drawn[-1], stddev=1.0)
+    for t in range(1, 2**12):
+        noise()
+        assert len(drawn) == t
+        assert Counted.additions <= t
+        assert len(noise.prefix) == t.bit_length()
+        assert noise.stddev == sqrt(t.bit_count())
+
+
 @each("mode", MODES)
 @each("w", range(7))
 def test_nodes_of_a_window(w, mode):
