@@ -43,6 +43,7 @@ ROWS = dict.fromkeys(TABLES, "2,T=64") | {
     "sgd/table-5-1": "algo=OFW,T=1000,d=5,p=1.5",
     "sgd/figure-5-2": "T=20",
     "sgd/figure-5-3": "T=20",
+    "sgd/all-steps": "T=20",
     "window/table-1": "4,T=32,W=8,epsilon=1",
     "contextual/theorem-4-2": "logistic,T=640",
     "contextual/theorem-4-3": "T=640,d=20",

@@ -16,6 +16,7 @@ from dpbandit.experiments.paper_tables import TABLES, Request
 from dpbandit.experiments.rates import Point, draw, measure, report, tables
 from dpbandit.experiments.releases import CurveConfiguration, ReleaseConfiguration, curve, looks
 from dpbandit.experiments.sgd import STUDY, Setting, setup_of_regression
+from dpbandit.experiments.sgd.all_steps import descend, noise_of, step_of
 from dpbandit.experiments.sgd.printed import StoppedSGD
 from dpbandit.losses import LinearRegression
 from dpbandit.specs import StreamSpec
@@ -152,6 +153,41 @@ def test_the_figures_are_drawn(figure, tmp_path, monkeypatch):
     assert all(0.99 < r["certified_epsilon"] <= 1 for r in made.records if r["after"] >= 20)
     with pytest.raises(InputError, match="rows to be all, or fewer users: T=200"):
         TABLES[name].run("certified", "none", replicas=2, seed=0, out=tmp_path)
+
+
+def test_all_steps_are_those_of_the_agent():
+    """Oracle: the steps written out, in double precision; sigma and eta are the agent's, whose L is
+    the true 6.5 in place of 4."""
+    rng = np.random.default_rng(0)
+    w, x, z = (rng.standard_normal(shape) for shape in ((2, 2, 3, 4), *[(9, 2, 1, 3, 4)] * 2))
+    y = rng.standard_normal((9, 2, 1, 3))
+    eta, by_hand, total = np.array([0.1, 0.9]).reshape(1, 2, 1, 1), w.copy(), 0
+    for a, b, n in zip(x, y, z, strict=True):
+        slope = (by_hand * a).sum(axis=-1) - b
+        by_hand = np.clip(by_hand - eta * (2 * slope[..., None] * a + n), -2, 2)
+        total = total + by_hand
+    np.testing.assert_allclose(descend(w, x, y, z, eta), total)
+    np.testing.assert_allclose(w, by_hand)
+    spec = StreamSpec(loss=LinearRegression(LpBall(5, float("inf"), 2.0), 1.25), horizon=1000)
+    agent = NoisySGD(calibration="paper", delta=1e-3, steps=10**6).make(spec, Streams([0]))
+    steps, sigma, eta = agent.numbers(1000)
+    assert (steps, sigma * 4 / 6.5) == (10**6, pytest.approx(noise_of(1000)))
+    assert eta * 6.5 / 4 == pytest.approx(step_of(1000, 5))
+
+
+SMALL_TABLES = [
+    ("contextual/theorem-4-3", "public", "T=640,d=80", 2),
+    ("sgd/all-steps", "printed", "T=20", 150),
+]
+
+
+@pytest.mark.parametrize("table", by_rota(SMALL_TABLES, 2, slow=False))
+def test_small_tables_have_their_rows(table, tmp_path):
+    """Dimensions up to the largest that is asked for; three rows, five scales and ten stops."""
+    name, reading, rows, count = table
+    made = TABLES[name].run(reading, rows, replicas=2, seed=0, out=tmp_path)
+    assert len(made.records) == count
+    assert json.dumps(made.records)
 
 
 P1 = CASES["contextual/p1"]
