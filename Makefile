@@ -1,5 +1,5 @@
 # What every change must pass, by name. `make lint test` before a commit, `.ci/run` for all of it.
-.PHONY: lint test coverage slow other-cpus lowest mutants docs bench bench-quick reading monotone
+.PHONY: lint test coverage slow other-cpus lowest mutants docs labs bench bench-quick reading monotone
 
 lint:  ## style, spelling, types, sizes: what reads text alone
 	ruff check .
@@ -33,6 +33,9 @@ mutants:  ## faults that the tests have to notice, put into a copy one at a time
 
 docs:  ## the pages; warnings are errors
 	sphinx-build -q -W -E --keep-going docs docs/_build
+
+labs:  ## what labs print and draw, for their pages: those whose code has changed
+	python tools/labs.py
 
 bench:  ## every agent and environment against a floor
 	pytest benchmarks/test_floors.py -n 0 --benchmark-timer=time.process_time

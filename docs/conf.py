@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "lessons",  # before "markup", too
     "markup",  # before "contents": it makes links lead to pages
     "contents",
 ]
@@ -48,6 +49,7 @@ html_math_renderer = "mathml"
 html_title = f"dpbandit {VERSION}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_js_files = ["labs.js"]
 html_search_scorer = str(_DOCS / "_static" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False

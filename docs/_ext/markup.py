@@ -19,7 +19,7 @@ from sphinx import addnodes
 
 DOCS = Path(__file__).resolve().parent.parent  # folder docs/
 ROOT = DOCS.parent  # of the repository
-_SEE = re.compile(r"See \[([\w./]+\.md)\]\(\S+\)\.\s*")  # a page that shows this file
+_SEE = re.compile(r"See \[([\w./]+\.(?:md|py))\]\(\S+\)\.\s*")  # a page that shows this file
 _TARGET = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")  # target of a link, if it is a file
 _ARRAY = r"(?:~numpy\.)?ndarray\[tuple\[(?:~typing\.)?Any, \.\.\.\], (?:~numpy\.)?dtype\[({})\]\]"
 _ALIASES = {  # name in the source -> type as Sphinx writes it out
@@ -71,7 +71,7 @@ def _linked(app: Any, doctree: nodes.document) -> None:
             image["width"] = "100%"  # Sphinx links those that are scaled; custom.css unscales them
 
 
-def _drawn(formula: str, display: str) -> str:
+def drawn(formula: str, display: str) -> str:
     """Convert LaTeX to MathML, with thin spaces after ln, log, max, and norm bars of one height."""
     functions = r"(<mi>(?:ln|log|exp|max|min|sup)</mi>)(?=<m(?:i|n|frac|sqrt)>)"
     spaced = re.sub(functions, r'\1<mspace width="0.167em" />', convert(formula, display=display))
@@ -79,12 +79,12 @@ def _drawn(formula: str, display: str) -> str:
 
 
 def _inline(writer: Any, node: nodes.math) -> None:
-    writer.body.append(_drawn(node.astext(), "inline"))
+    writer.body.append(drawn(node.astext(), "inline"))
     raise nodes.SkipNode
 
 
 def _block(writer: Any, node: nodes.math_block) -> None:
-    writer.body.append(_drawn(node.astext(), "block"))
+    writer.body.append(drawn(node.astext(), "block"))
     raise nodes.SkipNode
 
 

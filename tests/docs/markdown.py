@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-_SHOWN = re.compile(r"See \[([\w./]+\.md)\]\(\S+\)\.\s*")
+_SHOWN = re.compile(r"See \[([\w./]+\.(?:md|py))\]\(\S+\)\.\s*")
 _FENCE = re.compile(
     r"^(?P<indent> *)(?P<ticks>`{3,})(?P<info>[^`\n]*)\n(?P<body>.*?)^ *(?P=ticks) *$",
     re.DOTALL | re.MULTILINE,
