@@ -10,6 +10,11 @@ from typing import Any
 
 from dpbandit.base import InputError, not_installed, write_atomically
 from dpbandit.experiments.labs import checks
+from dpbandit.experiments.labs.drawing import (
+    against as against,
+    curves as curves,
+    sliders as sliders,
+)
 
 FOLDER = Path(__file__).resolve().parent / "notebooks"  # of all labs
 _NAME = re.compile(r"lab_(\d\d)_\w+")  # of a lab's file

@@ -28,31 +28,28 @@
 # 3. **The ledger is complete before round 1.** Noise is bought first and used later.
 
 # %%
-import io
-import pickle
-from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 
-from dpbandit import Chance, PrivateAgent, audit, certify, play
+from dpbandit import Arms, Chance, PrivateAgent, audit, certify, play, started
 from dpbandit.agents import FADE, Uniform
 from dpbandit.base.arrays import clip_range
-from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
-from dpbandit.experiments.labs import check
+from dpbandit.experiments.labs import against, check, curves
+from dpbandit.privacy import Mechanism, ledger_of
 from dpbandit.privacy.fading import certified_fading_sum
-from dpbandit.privacy.ledger import Ledger, no_privacy
-from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.premises import NO_FACTS
 from dpbandit.specs import ContextualSpec
+from dpbandit.testing.checks import billboard_differences
+from dpbandit.testing.tapes import World, run
 
 sns.set_theme(style="ticks", palette="colorblind")
-BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
+BLUE, _, _, RED, *_ = sns.color_palette("colorblind")
 
 # %% [markdown]
 # ## 1. What is summed
@@ -91,8 +88,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
 class ArmRewards:
     """The sum of clipped rewards of every arm, measured from the middle of their range."""
 
-    # whatever is fed, two arms differ in two entries: nothing but the clip is taken for granted
-    needs = NO_FACTS
+    needs = NO_FACTS  # the proof takes nothing for granted but the clip
     n_actions: int
     low: float
     high: float
@@ -119,43 +115,40 @@ class ArmRewards:
 # ## 2. The agent
 #
 # An agent is one class. What is annotated in it are **settings**: `ExploreThenCommit(share=0.2)`
-# is a frozen value that says what is wanted. `make(spec, streams)` returns a copy that plays, and
-# calls its `start`, which buys the noise. `act` reads and remembers nothing, `update` hands the raw
-# round to the mechanism and keeps what comes back. (Arrays have R replicas in front: all runs play
-# at the same time.) `PrivateAgent` brings `epsilon` and `delta`, `spec`, `streams` and `R`.
+# is a frozen value that says what is wanted. Four methods or fewer make it play:
 #
-# `certified_fading_sum` with `fade=0.0` releases the sum of one batch once, with the least Gaussian
-# noise that keeps (epsilon, delta).
+# * `start` buys the noise: `certified_fading_sum` with `fade=0.0` releases the sum of each batch
+#   once, with the least Gaussian noise that keeps (epsilon, delta). `started` names an attribute
+#   that only `start` sets.
+# * `act` returns an arm for the user who came, and remembers nothing.
+# * `learn` hands the raw round to the mechanism, and keeps what that releases.
+#
+# `PrivateAgent` brings `epsilon` and `delta`, and what `start` finds: the problem's `spec`, random
+# `streams`, and `R`, the number of runs that are played at once, which is the first axis of every
+# array.
 
 # %%
 
 
-class ExploreThenCommit(PrivateAgent):
+class ExploreThenCommit(PrivateAgent, Arms):
     """Every arm in turn for a share of the rounds, then the best by one noisy sum."""
 
-    plays = ContextualSpec
     share: Chance = 0.1
+    sums = started(Mechanism)
 
     def start(self) -> None:
         """Buy the noise."""
         arms = self.spec.n_actions
         self.explore = arms * max(1, int(self.share * self.spec.horizon / arms))
-        self.round, self.best = 0, None
-        self.sums = self.noisy_sums([self.explore])
-        private = self.sums.spend.mu < inf
-        self.ledger = Ledger((self.sums.spend,)) if private else no_privacy("exact sums of rewards")
+        self.played, self.best = 0, np.zeros(self.R, int)
+        self.buy([self.explore])
 
-    def noisy_sums(self, ends: list[int]) -> Mechanism:
-        """Sums of the batches that end after these rounds."""
-        return certified_fading_sum(
-            self.statistic(),
-            self.streams,
-            ends=ends,
-            horizon=self.spec.horizon,
-            fade=0.0,
-            epsilon=self.epsilon,
-            delta=self.delta,
-        )
+    def buy(self, ends: list[int]) -> None:
+        """Noisy sums of the batches that end after these rounds, and the ledger that says so."""
+        target = {"epsilon": self.epsilon, "delta": self.delta}
+        batches = {"ends": ends, "horizon": self.spec.horizon, "fade": 0.0}
+        self.sums = certified_fading_sum(self.statistic(), self.streams, **batches, **target)
+        self.ledger = ledger_of(self.epsilon, self.sums.spend)
 
     def statistic(self) -> ArmRewards:
         """What is summed."""
@@ -163,13 +156,13 @@ class ExploreThenCommit(PrivateAgent):
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """(R,) arms."""
-        if self.round < self.explore:
-            return np.full(self.R, self.round % self.spec.n_actions)
+        if self.played < self.explore:
+            return np.full(self.R, self.played % self.spec.n_actions)
         return self.best.copy()
 
-    def update(self, context, action, feedback) -> None:
+    def learn(self, context, action, feedback) -> None:
         """Hand the round to the mechanism; keep what comes back."""
-        self.round += 1
+        self.played += 1
         release = self.sums(context, action, feedback)
         if release is not None:
             self.best = release.argmax(axis=1)
@@ -220,12 +213,21 @@ assert regret["FADE, epsilon 1"][-1].mean() < regret["explore-commit, no privacy
 # question: which data have you looked at to choose?
 
 # %% tags=["solution"]
-loss_of = {}
+loss_of, ends = {}, {}
 for share in (0.02, 0.05, 0.1, 0.2, 0.4):
     config = ExploreThenCommit(share=share)
     end = play(prices, config, RUNS, marks=np.array([T])).regret[-1]
-    loss_of[share] = end.mean()
+    loss_of[share], ends[share] = end.mean(), end
     print(f"share {share:4}: {end.mean():5.0f} +- {end.std(ddof=1) / sqrt(len(RUNS)):.0f}")
+against(
+    {"epsilon 1": [*ends.values()]},
+    share=[*ends],
+    setting={
+        "ylabel": "regret after 10,000 customers (dollars)",
+        "title": "Too short is a gamble",
+        "xlabel": "share of rounds to explore",
+    },
+)
 
 # %% [markdown] tags=["solution"]
 # A long exploration plays bad prices, a short one may choose a bad price for good, and its loss is
@@ -263,84 +265,22 @@ check(
 SMALL = ContextualSpec(n_actions=2, dim=2, horizon=24, reward_low=-1.0, reward_high=1.0)
 
 
-class Tape(NamedTuple):
-    """What was seen of one run."""
-
-    fed: list
-    released: list
-    actions: np.ndarray
-    memory: list
+def users(seed: int, replicas: int = 50) -> World:
+    """Contexts (T, R, d) and answers to all arms (T, R, K), some of which break their bounds."""
+    rng, T = np.random.default_rng(seed), SMALL.horizon
+    answers = rng.choice([-1.0, 1.0, -50.0, 50.0], (T, replicas, SMALL.n_actions))
+    return World(rng.standard_normal((T, replicas, SMALL.dim)), answers)
 
 
-@contextmanager
-def listening(fed: list, released: list, replay: list | None):
-    """Write down what the mechanism is fed; with `replay`, hand that out in place of new
-    releases."""
-    original = Mechanism.__call__
-
-    def heard(self, *datum):
-        fed.append((self, self.query(*datum)))
-        release = original(self, *datum)
-        if replay is not None:
-            release = replay[len(released)]
-        released.append(None if release is None else release.copy())
-        return release
-
-    Mechanism.__call__ = heard
-    try:
-        yield
-    finally:
-        Mechanism.__call__ = original
-
-
-def remembered(agent) -> bytes:
-    """All that an agent holds, but for the insides of mechanisms."""
-
-    class Pickler(pickle.Pickler):
-        def persistent_id(self, item):
-            """Leave out mechanisms."""
-            return "mechanism" if isinstance(item, Mechanism) else None
-
-    buffer = io.BytesIO()
-    Pickler(buffer).dump(agent)
-    return buffer.getvalue()
-
-
-def record(config, contexts, rewards, replay: list | None = None) -> Tape:
-    """One run on given users: contexts (T, R, d), answers to all arms (T, R, K)."""
-    fed, released, actions, memory = [], [], [], []
-    with listening(fed, released, replay):
-        agent = config.make(SMALL, Streams(range(contexts.shape[1])))
-        for context, answer in zip(contexts, rewards, strict=True):
-            action = agent.act(context)
-            agent.update(context, action, answer[np.arange(len(action)), action])
-            actions.append(action)
-            memory.append(remembered(agent))
-    return Tape(fed, released, np.array(actions), memory)
-
-
-def two_tests(config, swapped: int = 3, replicas: int = 50) -> tuple[float, list[str]]:
-    """(the largest move of what the mechanism is fed over its sensitivity, what the billboard test
-    found)."""
-    rng = np.random.default_rng(9)
-    T, K, d = SMALL.horizon, SMALL.n_actions, SMALL.dim
-    contexts = rng.standard_normal((T, replicas, d))
-    rewards = rng.choice([-1.0, 1.0, -50.0, 50.0], (T, replicas, K))  # some do not keep the bounds
-    others, answers = contexts.copy(), rewards.copy()
-    others[swapped] = rng.standard_normal((replicas, d))
-    answers[swapped] = rng.choice([-1.0, 1.0, -50.0, 50.0], (replicas, K))
-    one = record(config, contexts, rewards)
-    two = record(config, others, answers, replay=one.released)
-    move = max(
-        np.linalg.norm(a - b, axis=1).max() / mechanism.sensitivity
-        for (mechanism, a), (_, b) in zip(one.fed, two.fed, strict=True)
-    )
-    found, rest = [], np.arange(T) != swapped
-    if not np.array_equal(one.actions[rest], two.actions[rest]):
-        found.append("others' actions")
-    if one.memory != two.memory:
-        found.append("memory")
-    return float(move), found
+def two_tests(config, swapped: int = 3) -> tuple[float, list[str]]:
+    """The largest move over its sensitivity, and what the billboard test finds."""
+    world, others = users(9), users(10)
+    t = np.full(50, swapped)  # the round that differs, in each of 50 replicas
+    one = run(config, SMALL, world)
+    two = run(config, SMALL, world.swapped(t, others), replay=one)
+    moved = np.linalg.norm(one.queries[swapped] - two.queries[swapped], axis=1)  # in her round
+    move = moved.max() / one.mechanisms[swapped].sensitivity
+    return float(move), billboard_differences(one, two, t)
 
 
 honest = ExploreThenCommit(epsilon=1.0, delta=1e-4, share=0.5)
@@ -348,6 +288,11 @@ move, found = two_tests(honest)
 print(f"moves it by {move:.2f} sensitivities; the billboard test finds: {found or 'nothing'}")
 assert move <= 1 + 1e-9
 assert not found
+
+# %% [markdown]
+# `run` from `dpbandit.testing` plays a `World` of users and writes down what goes into mechanisms,
+# what comes out, all actions, and what the agent remembers; `replay` hands out recorded releases.
+# Every agent of this library meets these two tests.
 
 # %% [markdown]
 # ## 4. The audit
@@ -417,9 +362,9 @@ class HalfTheWidth(ArmRewards):
 class KeepsAContext(ExploreThenCommit):
     """Remembers the last customer, "for debugging"."""
 
-    def update(self, context, action, feedback) -> None:
+    def learn(self, context, action, feedback) -> None:
         """As above, and a copy."""
-        super().update(context, action, feedback)
+        super().learn(context, action, feedback)
         self.last = context.copy()
 
 
@@ -480,7 +425,7 @@ for name, config in ZOO.items():
     move, found = two_tests(config)
     report = audit(config, SMALL, runs=4_000, failure=0.05 / len(ZOO), progress=False)
     verdicts[name] = (move > 1 + 1e-9, bool(found), report.flagged, report)
-    print(f"{name:21} sensitivity: {move:6.2f}   billboard: {', '.join(found) or '-':8}", end="")
+    print(f"{name:21} sensitivity: {move:6.2f}   billboard: {len(found)} differences", end="")
     gdp = report.eps_lower_gdp
     print(f"   audit: epsilon >= {report.eps_lower:.2f}, as Gaussian {gdp:5.2f}", end="")
     print("   FLAGGED" if report.flagged else "")
@@ -500,7 +445,7 @@ assert caught["half the noise"] == (False, False, True)
 # directions. (This agent does not look at contexts, so users whose contexts differ are all the same
 # to it.)
 #
-# **Exercise 9.5.** Prove by hand that the agent that skips the clip is not private. Use `record` on
+# **Exercise 9.5.** Prove by hand that the agent that skips the clip is not private. Use `run` on
 # 2,000 replicas and two worlds that differ in the reward of user 1, and look only at what the
 # *last* user is served. If an event has frequency p in one world and never happens in n runs of the
 # other, its probability there is below 3 / n (95 percent), and epsilon is at least
@@ -508,8 +453,8 @@ assert caught["half the noise"] == (False, False, True)
 
 # %% [markdown] tags=["hint"]
 # Rewards of 50 and of -50 are as far apart as one likes, without the clip. Everybody else says 0;
-# contexts may be 0. `record(...).actions[-1]` is what the last user is served in each of 2,000
-# runs.
+# contexts may be 0. `run(config, SMALL, World(contexts, answers)).actions[-1]` is what the last
+# user is served in each of 2,000 runs.
 
 # %% tags=["solution"]
 quiet = np.zeros((SMALL.horizon, 2_000, SMALL.dim))
@@ -517,7 +462,8 @@ served = []
 for reward in (50.0, -50.0):  # of arm 0, which user 1 is served
     answers = np.zeros((SMALL.horizon, 2_000, SMALL.n_actions))
     answers[0] = reward
-    served.append(record(ZOO["skips the clip"], quiet, answers).actions[-1])
+    tape = run(ZOO["skips the clip"], SMALL, World(quiet, answers), remember=False)
+    served.append(tape.actions[-1])
 often, never = np.mean(served[0] == 0), np.sum(served[1] == 0)
 assert never == 0
 print(f"arm 0 is served in {often:.3f} and {never} of 2,000 runs:", end=" ")
@@ -536,17 +482,8 @@ check(
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(13, 4.8), layout="constrained", width_ratios=(1, 1.35)
 )
-colors, dashed = ("black", ORANGE, BLUE, GREEN, PURPLE), (":", "--", "-", "-.", "--")
-looks = zip(regret, colors, dashed, strict=True)
-for name, color, dashes in looks:
-    mean, spread = regret[name].mean(axis=1), regret[name].std(axis=1, ddof=1)
-    error = 2 * spread / sqrt(len(RUNS))
-    left.plot(MARKS, mean, color=color, ls=dashes, lw=2, label=name)
-    left.fill_between(MARKS, mean - error, mean + error, color=color, alpha=0.15, lw=0)
-left.set(xlim=(0, T), ylim=(0, 1_900), xticks=(0, 5_000, 10_000))
-left.set(xlabel="customer", ylabel="dollars lost so far")
-left.xaxis.set_major_formatter("{x:,.0f}")
-left.yaxis.set_major_formatter("{x:,.0f}")
+curves(regret, rounds=MARKS, ax=left, ylabel="cumulative regret (dollars)", ylim=(0, 1_900))
+left.set(xticks=(0, 5_000, 10_000), xlabel="round (one customer each)")
 left.set_title("Your agent at work", loc="left")
 left.legend(frameon=False, loc="upper left", fontsize="small")
 
@@ -582,8 +519,8 @@ sns.despine()
 # Call the class `Peeking`, and what the billboard test finds `billboard_found`.
 
 # %% [markdown] tags=["hint"]
-# Subclass `ExploreThenCommit` and let its `update` add up the raw feedback for itself, before it
-# calls `super().update(...)`.
+# Subclass `ExploreThenCommit` and let its `learn` add up the raw feedback for itself, before it
+# calls `super().learn(...)`.
 
 # %% tags=["solution"]
 
@@ -593,12 +530,12 @@ class Peeking(ExploreThenCommit):
 
     exact = 0.0
 
-    def update(self, context, action, feedback) -> None:
+    def learn(self, context, action, feedback) -> None:
         """As above, with a memory of its own."""
-        played = action[:, None] == np.arange(self.spec.n_actions)
-        self.exact = self.exact + feedback[:, None] * played
+        arms = action[:, None] == np.arange(self.spec.n_actions)
+        self.exact = self.exact + feedback[:, None] * arms
         best = self.best
-        super().update(context, action, feedback)
+        super().learn(context, action, feedback)
         if self.best is not best:
             self.best = self.exact.argmax(axis=1)  # of two arms both are the two best
 
@@ -609,7 +546,7 @@ black = audit(Peeking(**settings), SMALL, runs=2_000, view="actions", progress=F
 print(f"move {move:.2f}, billboard {billboard_found},", end=" ")
 print(f"audit {white.verdict}; actions alone: {black.verdict}")
 assert move <= 1 + 1e-9
-assert "memory" in billboard_found
+assert "what the agent remembers" in billboard_found
 assert white.flagged
 
 # %% tags=["check"]
@@ -622,7 +559,7 @@ check(
 check(
     "billboard_found",
     globals(),
-    lambda found: "memory" in found,
+    lambda found: "what the agent remembers" in found,
     "Exact sums that are kept are found in its memory.",
 )
 
@@ -635,7 +572,7 @@ check(
 
 # %% [markdown] tags=["hint"]
 # The lengths of stages depend on public numbers only, so they can be fixed in `start`:
-# `ends=np.cumsum(lengths).tolist()`. `update` gets a release at the end of each stage and None
+# `ends=np.cumsum(lengths).tolist()`. `learn` gets a release at the end of each stage and None
 # otherwise; sort the kept arms by their sums.
 
 # %% tags=["solution"]
@@ -653,8 +590,7 @@ class Halving(ExploreThenCommit):
             sizes.append(sizes[-1] // 2)
         budget = self.share * self.spec.horizon / len(sizes[:-1])
         lengths = [max(1, int(budget / k)) * k for k in sizes[:-1]]
-        self.sums = self.noisy_sums(np.cumsum(lengths).tolist())
-        self.ledger = Ledger((self.sums.spend,))
+        self.buy(np.cumsum(lengths).tolist())
         self.kept = np.tile(np.arange(self.spec.n_actions), (self.R, 1))  # (R, k)
         self.totals, self.turn = np.zeros((self.R, self.spec.n_actions)), 0
 
@@ -662,7 +598,7 @@ class Halving(ExploreThenCommit):
         """(R,) arms: those that are left, in turn."""
         return self.kept[:, self.turn % self.kept.shape[1]].copy()
 
-    def update(self, context, action, feedback) -> None:
+    def learn(self, context, action, feedback) -> None:
         """Hand the round to the mechanism; after a stage keep the better half."""
         self.turn += 1
         release = self.sums(context, action, feedback)
