@@ -44,8 +44,9 @@ from dpbandit.specs.convex import ConvexSpec, ExpertsSpec, StreamSpec
 from dpbandit.specs.lists import Catalogue, ListSpec
 from dpbandit.specs.models import Prior
 from dpbandit.specs.people import ReturningSpec
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
+from dpbandit.specs.protocols import ContextualSpec, PriceSpec, Spec
 from dpbandit.specs.rivals import RivalsSpec
+from dpbandit.specs.selling import PriceListSpec
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True)

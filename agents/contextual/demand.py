@@ -30,7 +30,7 @@ from dpbandit.base import (
     random_allowed,
 )
 from dpbandit.privacy.premises import ALL_FACTS, Fact
-from dpbandit.specs import AgentConfig, ContextualSpec, PremiumSpec, PriceListSpec, ScoringAgent
+from dpbandit.specs import AgentConfig, ContextualSpec, ScoringAgent, SellingSpec
 
 Features: TypeAlias = Literal["additive", "interactions", "shrunk", "curve"]
 _FEATURES = get_args(Features)  # choices of `features`, see `demand_rows`
@@ -41,19 +41,17 @@ _COMMON_SIZE, _CROSSED_SIZE = 0.2, sqrt(0.92)
 _CONSTANT_SIZE, _BENDS_SIZE = 0.5, 0.7
 """Value of a constant feature beside prices in [-1, 1]; largest row norm of `curve`'s components"""
 
-Selling: TypeAlias = PriceListSpec | PremiumSpec
-"""Spec of a problem whose arms are prices, or premiums added to a price that the context holds"""
-
 _EXPLORATION = 0.3
 """Factor 0.3 in the probability 0.3 explore / t of a random price in round t, see `Priced`"""
 
 
-def demand_spec(spec: Selling, features: Features = "additive") -> ContextualSpec:
+def demand_spec(spec: SellingSpec, features: Features = "additive") -> ContextualSpec:
     """Return the spec of predicting sales: arms are prices, each with a row of features.
 
     The reward is the number of units sold divided by the largest number that a customer may buy,
     so mostly 0 or 1; rows have Euclidean norm at most 1, see `demand_rows`.
 
+    >>> from dpbandit.specs import PriceListSpec
     >>> spec = PriceListSpec(n_actions=2, dim=3, horizon=9, prices=(1.0, 2.0))
     >>> demand_spec(spec).context_shape, demand_spec(spec, "interactions").context_shape
     ((2, 4), (2, 6))
@@ -72,7 +70,11 @@ def demand_spec(spec: Selling, features: Features = "additive") -> ContextualSpe
 
 
 def demand_rows(
-    spec: Selling, context: Floats, features: Features = "additive", *, price: Ints | None = None
+    spec: SellingSpec,
+    context: Floats,
+    features: Features = "additive",
+    *,
+    price: Ints | None = None,
 ) -> Floats:
     """Return m features of customers at every price: contexts (..., d) -> rows (..., K, m).
 
@@ -89,6 +91,7 @@ def demand_rows(
     Only "shrunk" and "curve" add a constant; otherwise contexts should hold one, as in `OJPricing`.
     A context with a NaN (no user came) has rows of zeros, which add nothing to a sum.
 
+    >>> from dpbandit.specs import PriceListSpec
     >>> spec = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(1.0, 2.0))
     >>> demand_rows(spec, np.array([[0.6, 0.8]])).round(2).tolist()
     [[[0.42, 0.57, -0.71], [0.42, 0.57, 0.71]]]
@@ -127,7 +130,7 @@ def customer_features(x: Floats, features: Features) -> tuple[Floats, Floats | N
     return np.concatenate([x, common], axis=-1), crossed
 
 
-def price_features(spec: Selling, features: Features) -> Floats:
+def price_features(spec: SellingSpec, features: Features) -> Floats:
     """Return the features of each price of which `demand_rows` are made, times sqrt(2), (K, e)."""
     return curve(spec.levels) if features == "curve" else _line(spec.levels)
 

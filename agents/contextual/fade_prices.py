@@ -36,7 +36,7 @@ from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, rows
 from dpbandit.privacy import Parallel
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
-from dpbandit.specs import PriceListSpec
+from dpbandit.specs import SellingSpec
 
 PRIOR = 4.0
 """Standard deviation of each coordinate of the demand parameter in its normal prior"""
@@ -63,8 +63,8 @@ to the first releases may lock in prices from which nothing more is learned"""
 class ScoredSales(Fading):
     """Base class of agents that play argmax_a margin_a x P(sale at price a) by a logistic model."""
 
-    plays = PriceListSpec
-    spec, statistic = cast(PriceListSpec, None), cast(SaleResiduals, None)  # set when it starts
+    plays = SellingSpec
+    spec, statistic = cast(SellingSpec, None), cast(SaleResiduals, None)  # set when it starts
     features = cast(Any, "additive")
     known = NoPrior()
     _before = 0  # first rounds, whose sales are counted and not summed
@@ -86,7 +86,7 @@ class ScoredSales(Fading):
     def fit_sales(self, width: float) -> None:
         """Initialise the posterior; its draws are `width` posterior standard deviations wide."""
         spec, R, D = self.spec, self.R, self.statistic.dim
-        self._width, self._margins = width, spec.margins
+        self._width = width
         self._effects = price_features(spec, self.features)  # (K, e)
         self._uniforms = self.streams.uniforms("exploration")
         self._normals = self.streams.normals("posterior", D)
@@ -120,11 +120,18 @@ class ScoredSales(Fading):
         if crossed is not None:
             slope = np.vecdot(crossed, slope)[..., None]
         no_sale = self._no_sale_odds(np.vecdot(x, level), slope)
-        return np.asarray(self._margins / (1 + no_sale))
+        return np.asarray(self.spec.largest_margins(context) / (1 + no_sale))
+
+    def share_sold(self, context: Floats, action: Ints, feedback: Floats) -> Floats:
+        """Return units sold, divided by the most a customer may buy, from a round's dollars."""
+        margins = self.spec.largest_margins(context)
+        dollars = clip_range(feedback, 0.0, float(margins.max()))  # overflow; NaN
+        if margins.ndim == 1:  # else they depend on the customer
+            return np.asarray(dollars / margins[action])
+        return np.asarray(dollars / np.take_along_axis(margins, action[..., None], axis=-1)[..., 0])
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # overflow; NaN
-        sold = dollars / self._margins[action]  # clipped to 1 by the statistic
+        sold = self.share_sold(context, action, feedback)  # clipped to 1 by the statistic
         phi = demand_rows(self.spec, context, self.features, price=action)
         aimed = () if self._aimed is None else (self._aimed.along(phi),)
         release = self.sums.take_rounds(
@@ -230,10 +237,11 @@ class ScoredSales(Fading):
         level, slope = policies[..., :d] @ x.swapaxes(1, 2), policies[..., None, d:]
         if crossed is not None:
             slope = (policies[..., d:] @ crossed.swapaxes(1, 2))[..., None]
+        margins = self.spec.largest_margins(customers * self.spec.context_norm)
         best = np.empty(level.shape, np.int64)
         for j in range(level.shape[1]):  # one at a time, which needs less memory
             no_sale = self._no_sale_odds(level[:, j], slope[:, j])
-            best[:, j] = ((1 + no_sale) / self._margins).argmin(axis=-1)
+            best[:, j] = ((1 + no_sale) / margins).argmin(axis=-1)
         return best
 
     def _no_sale_odds(self, level: Floats, slope: Floats) -> Floats:
@@ -414,7 +422,7 @@ _SALE_VARIANCE = 0.2
 """Rough variance of the number of sales in one round"""
 
 
-def first_offers(spec: PriceListSpec, epsilon: float) -> int:
+def first_offers(spec: SellingSpec, epsilon: float) -> int:
     """Return the rounds in which each price is offered at first, at most T / 10 for all."""
     offers = ceil(_FIRST_OFFERS + _FIRST_OFFERS_NOISE / epsilon)
     return min(offers, spec.horizon // (10 * spec.n_actions))
@@ -510,7 +518,7 @@ class FadeCurve(ScoredSales):
             return super().update(context, action, feedback)
         price = self._in_turn(self.round)
         self.round += 1
-        sold = clip_range(feedback, 0.0, float(self._margins.max())) / self._margins[action]
+        sold = self.share_sold(context, action, feedback)
         at_release = np.full(self._sales.shape, self.round == self._before)
         release = self._counts(np.minimum(sold, 1.0), price, at_release)
         if release is not None:

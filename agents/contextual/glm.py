@@ -16,8 +16,6 @@ costs about as much and overshoots where the link is flat; a maximum likelihood 
 and differs by a fraction of the estimate's standard deviation.
 """
 
-from typing import cast
-
 import numpy as np
 
 from dpbandit.agent import Arms, Least0, Positive, started
@@ -48,14 +46,15 @@ class OnlineGLM(OnlineRidge):
     ) -> None:
         super().__init__(spec, replicas, regularization=regularization)
         # a price list without a link has binary sales
-        otherwise = "logistic" if spec.priced else "identity"
+        margins = spec.margins if isinstance(spec, PriceListSpec) else None
+        otherwise = "identity" if margins is None else "logistic"
         self.link: Link = link_of(link or spec.link, otherwise=otherwise)
         self._spec, self._plain = spec, self.link.name == "identity"
         low, span = spec.reward_low, np.full(spec.n_actions, spec.reward_high - spec.reward_low)
         if self._plain:
             low, span = 0.0, np.ones(spec.n_actions)
-        elif spec.priced:
-            low, span = 0.0, cast(PriceListSpec, spec).margins
+        elif margins is not None:
+            low, span = 0.0, margins
         self._low, self._span = low, span
         self.spread = 2 * spec.half_range if self._plain else 1.0
 

@@ -7,5 +7,6 @@ from dpbandit.specs.contract import *
 from dpbandit.specs.convex import *
 from dpbandit.specs.models import *
 from dpbandit.specs.protocols import *
+from dpbandit.specs.selling import *
 
 __getattr__, __dir__ = _face(__name__)

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from dpbandit.base import MOST_DIM, Floats, InputError, abbrev, positive, vector, whole
 from dpbandit.specs.models import Prior
-from dpbandit.specs.protocols import PriceListSpec
+from dpbandit.specs.selling import PriceListSpec
 
 _MAX_LOG_SLOPE = 10.0
 """Largest log of the utility lost per unit of price; a larger one overflows."""

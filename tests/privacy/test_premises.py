@@ -26,7 +26,8 @@ from dpbandit.privacy.spends import Parallel, Repeated
 from dpbandit.specs import Bounds
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.premises import provided
-from dpbandit.specs.protocols import ArmsSpec, ContextualSpec, PriceListSpec, Step
+from dpbandit.specs.protocols import ArmsSpec, ContextualSpec, Step
+from dpbandit.specs.selling import PriceListSpec
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import (
     billboard_differences,

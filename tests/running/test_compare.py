@@ -38,8 +38,9 @@ from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.people import ReturningSpec
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.specs.rivals import RivalsSpec
+from dpbandit.specs.selling import PriceListSpec
 from tests.broken.ledgers import PromisesAlone
 from tests.each import asserting, by_rota, each, refused
 from tests.envs.contextual.ratings_files import ARGUMENTS

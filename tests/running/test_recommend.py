@@ -13,7 +13,8 @@ from dpbandit.base.inputs import InputError
 from dpbandit.envs import Arms, ReferencePricing
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.running.recommend import recommend
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs.selling import PriceListSpec
 from tests.each import by_rota, each, refused
 
 REGISTERED = [env for env in dpbandit.ENVIRONMENTS if "FromLog" not in env and "Ratings" not in env]

@@ -8,7 +8,8 @@ import pytest
 
 from dpbandit import InputError, play
 from dpbandit.agents import FADE
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs.selling import CostSpec, PriceListSpec
 from tests.each import asserting
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=200, reward_low=-1.0)
@@ -21,6 +22,9 @@ PRICES = PriceListSpec(
     unit_cost=0.5,
     reward_high=1.5,
     link="other",
+)
+COSTS = CostSpec.of(
+    PRICES.prices, (0.2, 0.8), feature=1, length=sqrt(2), dim=2, horizon=200, most_units=2
 )
 REWARDS = FADE(coding="rewards")
 

@@ -7,13 +7,16 @@ import pytest
 
 from dpbandit.agents import DPUCB, LinTS, LinUCB, Uniform
 from dpbandit.agents.contextual.demand import Priced, demand_rows, demand_spec
+from dpbandit.agents.contextual.fade_prices import FadePrices
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.ledger import no_data
-from dpbandit.specs.protocols import ContextualSpec, PremiumSpec, PriceListSpec, PriceSpec
+from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from dpbandit.specs.selling import PremiumSpec, PriceListSpec
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import billboard_differences
 from dpbandit.testing.tapes import World, recording, run
+from tests.agents.contextual.runs import COSTS
 from tests.each import each, refused
 
 SPEC = PriceListSpec(
@@ -136,6 +139,30 @@ def test_margins_of_premiums_follow_the_context():
     np.testing.assert_allclose(share, [0.5, 1, 0, 0])
     np.testing.assert_array_equal(rows, demand_rows(replace(SPEC, prices=(1.0, 2.5, 1.5)), x))
     check_agent(Priced(DPUCB(refresh_every=3)), PREMIUMS)
+
+
+def test_fade_offers_each_customer_her_best_price_at_her_cost():
+    """Oracle: after a run of 150 customers prices are argmax (price - cost) x P(sale), by hand;
+    synthetic customers with the same features are offered the same. Golden: at a cost of 0.65 one
+    unit of two, sold at 1.5, earns 0.85, half of 1.7; a customer without a number has the largest
+    cost. Power: costs move a fifth of the offers."""
+    rng, two = np.random.default_rng(0), Streams(range(2))
+    agent = FadePrices(epsilon=100.0, first_batch=50).make(COSTS, two)
+    cost = rng.uniform(0.2, 0.8, (400, 2))
+    x = np.stack([np.ones_like(cost), (cost - 0.5) / 0.3], axis=-1) / np.sqrt(2)
+    for row in range(150):
+        price = np.array(COSTS.prices)[action := agent.act(x[row])]
+        sold = rng.binomial(2, 1 / (1 + np.exp(4 * price - 5)))
+        agent.update(x[row], action, (price - cost[row]) * sold)
+    rows = demand_rows(COSTS, x)
+    sale = 1 / (1 + np.exp(-np.einsum("nrkd,rd->nrk", rows, agent._played)))
+    best = ((np.array(COSTS.prices) - cost[..., None]) * sale).argmax(axis=-1)
+    np.testing.assert_array_equal(agent.act(x), best)
+    imagined = agent._best(x.swapaxes(0, 1), agent._played[:, None])[:, 0]
+    np.testing.assert_array_equal(imagined, best.T)
+    assert np.mean(best[1:] != best[:-1]) > 0.2
+    x, dollars = np.array([[1.0, 0.5], [1.0, np.nan]]) / np.sqrt(2), np.array([0.85, np.nan])
+    np.testing.assert_allclose(agent.share_sold(x, np.array([1, 1]), dollars), [0.5, 0.0])
 
 
 def test_exploration_is_public_and_knows_no_data():

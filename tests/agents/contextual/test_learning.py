@@ -33,7 +33,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
 from dpbandit.privacy import mu_of
-from dpbandit.specs.protocols import PriceListSpec
+from dpbandit.specs.selling import PriceListSpec
 from tests import harness
 from tests.agents.contextual.runs import REWARDS, curves, errors
 from tests.docs.markdown import ROOT, blocks

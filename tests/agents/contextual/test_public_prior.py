@@ -20,7 +20,8 @@ from dpbandit.clients.player import Player
 from dpbandit.envs import GLMBandit
 from dpbandit.results.runs import describe
 from dpbandit.running.settings import agent_config, parse_agent
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs.selling import PriceListSpec
 from dpbandit.testing.checks import check_joint_dp, check_replicas
 from tests.each import each, refused
 

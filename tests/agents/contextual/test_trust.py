@@ -15,7 +15,8 @@ from dpbandit.agents.contextual.devices import ImaginedPeople
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.curves import mu_of
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs.selling import PriceListSpec
 from tests.agents.contextual.runs import check_refused
 from tests.each import asserting, by_rota, each, refused
 from tests.harness import PRICES

@@ -1,0 +1,195 @@
+"""Public facts of problems that sell: prices, or premiums on a price, and what a unit earns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpbandit.base import MOST_ROUNDS, Floats, InputError, clip_norm, positive, whole
+from dpbandit.specs.protocols import ContextualSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class SellingSpec(ContextualSpec):
+    """Base class of arms whose reward is units sold times a margin, public given the context."""
+
+    kind: ClassVar[str] = "a list of prices"
+    sells: ClassVar[bool] = True
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Price, or premium, of each arm in dollars, by which the arms differ."""
+        raise NotImplementedError
+
+    def margins_at(self, context: Floats) -> Floats:
+        """Return each arm's dollars per unit, (..., K), for contexts (..., d)."""
+        raise NotImplementedError
+
+    def largest_margins(self, context: Floats) -> Floats:
+        """Return each arm's dollars for all units a customer may buy, (..., K), or (K,) of all."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceListSpec(SellingSpec):
+    """Arms that are prices: the reward is units sold, mostly 0 or 1, times price - unit cost.
+
+    An agent may treat prices as unrelated arms, or use the margins and learn only the demand.
+    """
+
+    nouns: ClassVar[tuple[str, str]] = ("customers", "price")
+    priced: ClassVar[bool] = True
+    prices: tuple[float, ...]
+    """price of each arm in dollars"""
+    unit_cost: float = 0.0
+    """cost of a unit in dollars, below every price"""
+    most_units: int = 1
+    """largest number of units that a customer buys"""
+    followed: bool = False
+    """True if customers' purchases depend on the prices of earlier customers"""
+    measured_as = "prices"
+    operator_sees_round: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.prices) != self.n_actions:
+            raise InputError(
+                f"Expected {len(self.prices)} prices to be as many as n_actions={self.n_actions}."
+            )
+        if not (self.unit_cost < min(self.prices) and max(self.prices) < np.inf):
+            raise InputError(
+                f"Expected finite prices={self.prices} above unit_cost={self.unit_cost}."
+            )
+        whole("most_units", self.most_units, 1, MOST_ROUNDS)
+
+    @property
+    def carries(self) -> bool:
+        return self.followed
+
+    @property
+    def margins(self) -> Floats:
+        """Margin in dollars, at each price, of all units that a customer may buy, (K,)."""
+        return _margins(self.prices, self.unit_cost, self.most_units)
+
+    def with_features(self, dim: int) -> Self:
+        # Margins do not depend on contexts: it stays a list of prices
+        return replace(self, dim=dim, context_bound=1.0, context_order=2)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        return self.prices
+
+    def margins_at(self, context: Floats) -> Floats:
+        # the same for all contexts
+        margins = np.array(self.prices) - self.unit_cost
+        return np.full((*context.shape[:-1], self.n_actions), margins)
+
+    def largest_margins(self, context: Floats) -> Floats:
+        return self.margins
+
+
+@cache
+def _margins(prices: tuple[float, ...], unit_cost: float, most_units: int) -> Floats:
+    margins = most_units * (np.array(prices) - unit_cost)
+    margins.flags.writeable = False  # the cache hands out one array
+    return margins
+
+
+@dataclass(frozen=True, kw_only=True)
+class PremiumSpec(SellingSpec):
+    """Arms that are premiums on a base price in the context; the reward is margin x units sold.
+
+    The margin of a unit is premium + x . `base_margin`, a public function of the context x. An
+    agent may treat premiums as unrelated arms, or use the margins and learn only the demand.
+    """
+
+    kind: ClassVar[str] = ContextualSpec.kind
+    premiums: tuple[float, ...]
+    """premium of each arm in dollars"""
+    base_margin: tuple[float, ...]
+    """coefficient of each feature in the margin without a premium"""
+    least_margin: float
+    """smallest margin of a unit in dollars, above 0"""
+    most_units: int = 1
+    """largest number of units that a customer buys"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.shared or len(self.base_margin) != self.dim:
+            raise InputError(
+                f"Expected base_margin={self.base_margin} to have a number for each of the "
+                f"dim={self.dim} features of one context, shared=False."
+            )
+        if len(self.premiums) != self.n_actions or not np.isfinite(self.premiums).all():
+            raise InputError(
+                f"Expected premiums={self.premiums} to be n_actions={self.n_actions} finite "
+                "numbers."
+            )
+        positive("least_margin", self.least_margin)
+        whole("most_units", self.most_units, 1)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        return self.premiums
+
+    def margins_at(self, context: Floats) -> Floats:
+        # contexts are clipped to their public bound; rows that are not finite count as zeros
+        base = np.vecdot(clip_norm(context, self.context_norm), np.array(self.base_margin))
+        return np.maximum(base[..., None] + np.array(self.premiums), self.least_margin)
+
+    def largest_margins(self, context: Floats) -> Floats:
+        margins = self.margins_at(context)
+        return margins if self.most_units == 1 else self.most_units * margins
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostSpec(PremiumSpec):
+    """Arms that are prices of units whose cost varies: it is a feature of the context.
+
+    The margin of a unit, price - cost, is thus a public function of the context, see `of`.
+    """
+
+    kind: ClassVar[str] = "a list of prices of units whose costs vary"
+    nouns: ClassVar[tuple[str, str]] = ("customers", "price")
+    priced: ClassVar[bool] = True
+    measured_as = "prices"
+    operator_sees_round: ClassVar[bool] = True
+
+    @classmethod
+    def of(
+        cls,
+        prices: Sequence[float],
+        costs: Sequence[float],
+        *,
+        feature: int,
+        length: float,
+        **facts: Any,
+    ) -> "CostSpec":
+        """Return the spec of prices, if contexts are (1, features) / `length`.
+
+        Args:
+            prices: price of each arm, above both ends of `costs`.
+            costs: (low, high), the public range of a unit's cost, scaled to [-1, 1] as a feature.
+            feature: place of the cost in a context, 1 or more.
+            length: number by which contexts are divided.
+            facts: other facts, such as `dim` and `most_units`.
+        """
+        low, high = costs
+        base = np.zeros(facts["dim"])
+        base[0], base[feature] = -(low + high) / 2, -(high - low) / 2
+        most = facts.get("most_units", 1) * (max(prices) - low)
+        facts = {"reward_high": float(most), "link": "other", **facts}
+        return cls(
+            n_actions=len(prices),
+            premiums=tuple(map(float, prices)),
+            base_margin=tuple((length * base).tolist()),
+            least_margin=float(min(prices) - high),
+            **facts,
+        )
+
+    @property
+    def prices(self) -> tuple[float, ...]:
+        """Price of each arm in dollars."""
+        return self.premiums
