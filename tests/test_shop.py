@@ -14,7 +14,7 @@ from dpbandit.envs import PricingFromLog
 from dpbandit.offline import evaluate
 from dpbandit.running.environments import problem_maker
 from tests.each import each, refused
-from tests.envs.contextual.logs import SHOP, clicks, shop
+from tests.envs.contextual.logs import SHOP, clicks, many, shop
 
 FIT = "fit prices.csv --feature age=18:90 --feature shop=A,B,C --price-range 1:3 --unit-cost 0.8"
 
@@ -110,6 +110,25 @@ def test_a_spreadsheet_in_one_command(run, said):
     assert (code, pd.read_csv("judged.csv")["estimate"].tolist()) == (0, pytest.approx([*wanted]))
 
 
+@each(("costs", "most"), [("0.8", 5.1), ("cost", 6.3)])
+def test_a_log_of_units_is_evaluated_in_her_money(run, costs, most):
+    """Oracle: the same rows with what each earned, by hand, as their reward; her column of prices
+    may be called by its option in `fit`, and prices that are not listed are those of the log."""
+    table = many(n=300)
+    table["earned"] = (table.price - (table.cost if costs == "cost" else 0.8)) * table.units
+    table.to_csv("units.csv", index=False)
+    words = "evaluate units.csv --policy always=2 --feature cost=0.4:1 --unit EUR"
+    money = f" --price price --units units --at-most 3 --unit-cost {costs} --out judged.csv"
+    code, out, errors = run(*(words + money).split())
+    assert (code, errors) == (0, "")
+    assert "EUR a row; 2 earns" in out
+    by_hand = f" --action price --reward earned --reward-range 0:{most} --out by_hand.csv"
+    assert run(*(words + by_hand).split())[0] == 0
+    found, wanted = (pd.read_csv(f"{name}.csv") for name in ("judged", "by_hand"))
+    columns = ["estimate", "low", "high", "logged", "gain"]
+    np.testing.assert_allclose(found[columns], wanted[columns], rtol=1e-9)
+
+
 @each(
     ("reading", "says"),
     [
@@ -201,6 +220,10 @@ def test_clicks(said):
         (
             "evaluate words.csv --policy always=1 --action shop --reward word",
             "name the words for yes, --yes",
+        ),
+        (
+            "evaluate prices.csv --policy uniform --price price --sold sold",
+            "Expected --prices, .*, and --unit-cost together, without --arms",
         ),
         ("fit other.csv --price-range 1:3", "Cannot read other.csv"),
         ("compare none.toml --agents fade", "Cannot read none.toml"),

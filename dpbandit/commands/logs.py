@@ -34,7 +34,7 @@ from dpbandit.offline.columns import numbers
 from dpbandit.offline.evaluation import INTERVALS, evaluate as evaluated
 from dpbandit.offline.tables import parsed, read_table, warn_of
 from dpbandit.offline.unrecorded import assess
-from dpbandit.results.wording import Losing, earning
+from dpbandit.results.wording import earning, gain_sentence
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}  # estimators that clip weights
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}  # with a model of rewards
@@ -50,8 +50,33 @@ def evaluate(
             help="The policy: uniform, always=ARM, or COLUMN,... with its probability of each arm."
         ),
     ],
-    action: Annotated[str, typer.Option(help="Column with the arm that was played.")] = "action",
-    reward: Annotated[str, typer.Option(help="Column with the reward.")] = "reward",
+    action: Annotated[
+        str,
+        typer.Option(
+            "--action", "--price", help="Column with the arm that was played, or the price asked."
+        ),
+    ] = "action",
+    reward: Annotated[
+        str | None, typer.Option(help="Column with the reward; default reward.")
+    ] = None,
+    sold: Annotated[
+        str | None,
+        typer.Option(help="In place of --reward, of prices: column with 1 for a sale, else 0."),
+    ] = None,
+    units: Annotated[
+        str | None,
+        typer.Option(help="In place of --sold, with --at-most: column with the units sold."),
+    ] = None,
+    at_most: Annotated[
+        int | None, typer.Option(help="With --units: how many a row can sell, a public number.")
+    ] = None,
+    unit_cost: Annotated[
+        str | None,
+        typer.Option(
+            help="With --sold or --units: what a unit costs you, or a column of costs that is a "
+            "--feature, too."
+        ),
+    ] = None,
     propensity: Annotated[
         str | None, typer.Option(help="Column with the arm's probability; default: uniform.")
     ] = None,
@@ -65,8 +90,20 @@ def evaluate(
         str | None,
         typer.Option(help="All arms in order, ARM,...; default: those in the log, sorted."),
     ] = None,
-    reward_range: Annotated[str, typer.Option(help="Public range of rewards, LOW:HIGH.")] = "0:1",
-    unit: Annotated[str, typer.Option(help="Unit of rewards, such as EUR.")] = "reward",
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            help="With --sold or --units, all prices, PRICE,...; default: those in the log, sorted."
+        ),
+    ] = None,
+    reward_range: Annotated[
+        str | None,
+        typer.Option(help="Public range of rewards, LOW:HIGH; default 0:1, or that of margins."),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Unit of rewards, such as EUR; default reward, dollars for prices."),
+    ] = None,
     most_outside: Annotated[
         float | None,
         typer.Option(
@@ -182,24 +219,36 @@ def evaluate(
         raise InputError(
             f"Expected --w-max, a public bound on weights, with --intervals={intervals}."
         )
+    priced = [sold, units, at_most, unit_cost, prices].count(None) < 5
+    reward = "reward" if reward is None and sold is None and units is None else reward
     chosen = [] if policy == "uniform" or policy.startswith("always=") else listed(policy)
     frame, notes = read_table(
         str(table),
         reading_of(sep, decimal, yes, drop_missing),
         columns=[
             *(action, propensity, features_of(feature or ()), chosen),
+            *([] if units is None else [units]),
             *(listed(names) for names in (probabilities, q) if names is not None),
         ],
-        answers=[reward],
+        answers=[] if units is not None else [reward if sold is None else sold],
     )
     warn_of(notes)
-    low, high = range_of("--reward-range", reward_range)
-    names = None if arms is None else listed(arms)
     shared: dict[str, Any] = {
-        "action": action, "reward": reward, "context": features_of(feature or ()),
-        "arms": names, "reward_range": (low, high), "unit": unit,
+        "action": action, "context": features_of(feature or ()),
+        "arms": None if arms is None else listed(arms),
+        "reward_range": None if reward_range is None else range_of("--reward-range", reward_range),
         **({} if most_outside is None else {"most_outside": most_outside}),
     }  # fmt: skip
+    if priced:
+        grid = sorted(set(numbers(frame, action))) if prices is None else words_of(prices)
+        cost = None if unit_cost is None else parsed(unit_cost)
+        sales = {"reward": reward, "sold": sold, "units": units, "at_most": at_most}
+        unit = "dollars" if unit is None else unit
+        shared |= {**sales, "prices": grid, "unit_cost": cost, "unit": unit}
+    else:
+        unit = "reward" if unit is None else unit
+        shared |= {"reward": reward, "unit": unit}
+        shared["reward_range"] = shared["reward_range"] or (0.0, 1.0)
     log: Observed = (
         read_observed(frame, **shared)
         if unrecorded
@@ -247,7 +296,7 @@ def evaluate(
     for row in answer.to_dict("records"):
         grid.add_row(*(v if isinstance(v := row[c], str) else rounded(v, 4) for c in keys))
     screen().print(grid)
-    say(_gain(policy, answer, options.get("level", 0.95), earning(unit)))
+    say(gain_sentence(_who(policy), answer, options.get("level", 0.95), earning(unit)))
     for row in answer.to_dict("records"):
         for note in (row["refused"], row["note"]):
             if note:
@@ -255,32 +304,9 @@ def evaluate(
     saved.tell()
 
 
-def _gain(policy: str, answer: Any, level: float, money: Losing) -> str:
-    """Return a sentence on the policy's gain over the log's own, by dr or else the first row."""
-    rows = answer.set_index("estimator", drop=False)
-    row = rows.loc["dr"] if "dr" in rows.index else rows.iloc[0]
-    who = policy.removeprefix("always=") if policy.startswith("always=") else policy
-    who = who if len(listed(policy)) == 1 else "the policy"
-    in_percent = not np.isnan(row["percent"])
-    what, words = ("percent", Losing("%")) if in_percent else ("gain", money)
-    gain, low, high = row[what], row[f"{what}_low"], row[f"{what}_high"]
-    earned = f"{rounded(money.scale * row['logged'], 4)} {money.noun}".rstrip()
-    sentence = f"The log's own policy earned {earned} a row"
-    if np.isnan(gain):
-        return f"{sentence}."
-    sentence += f"; {who} earns {_signed(gain, words)}"
-    if np.isnan(low):
-        return f"{sentence}, by {row['estimator']}, without an interval."
-    ends = f"between {_signed(low, words)} and {_signed(high, words)}"
-    if low * high > 0:  # both more, or both less
-        small, large = sorted((abs(low), abs(high)))
-        ends = f"{words.number(small)} to {_signed(large if high > 0 else -large, words)}"
-    return f"{sentence} ({100 * level:g} % interval {ends}), by {row['estimator']}."
-
-
-def _signed(gain: float, words: Losing) -> str:
-    """Return a gain in words, such as "2.5 % less" for -2.5."""
-    return f"{words.amount(abs(gain))} {'more' if gain >= 0 else 'less'}"
+def _who(policy: str) -> str:
+    """Return the policy's arm or column, or "the policy" if it names several columns."""
+    return policy.removeprefix("always=") if len(listed(policy)) == 1 else "the policy"
 
 
 def _write_table(out: Path, table: Any) -> None:

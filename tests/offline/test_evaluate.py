@@ -13,10 +13,9 @@ from dpbandit import InputError
 from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import read_log, read_observed, record
-from dpbandit.commands.logs import _gain
 from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, assess, evaluate
 from dpbandit.offline.intervals import Stakes, betting
-from dpbandit.results.wording import earning
+from dpbandit.results.wording import earning, gain_sentence
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import asserting, each, refused
 
@@ -212,7 +211,7 @@ def test_gains_on_the_logs_own_policy():
     ):
         found = {"estimator": "dr", "logged": 0.05, "percent": np.nan, what: -24.4}
         found = pd.DataFrame([found | {f"{what}_low": low, f"{what}_high": high}])
-        said = _gain("always=b", found, 0.95, earning("hundreds of dollars"))
+        said = gain_sentence("b", found, 0.95, earning("hundreds of dollars"))
         assert said == f"The log's own policy earned 5 dollars a row; b earns {words}, by dr."
 
 

@@ -1,8 +1,12 @@
 """Logs of shops and of clicks, drawn from models that are known."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 from scipy.special import expit
+
+from dpbandit.envs import PricingFromLog
 
 SHOP = {
     "features": {"age": (18, 90), "shop": ("A", "B", "C")},
@@ -64,3 +68,36 @@ def clicks(n=3000, *, seed=0, appeal=1.0):
     taste = {"news": 0.0, "sport": 1.5, "games": -1.5}
     logit = -1 + appeal * np.array([taste[i] for i in item]) * (age - 54) / 36
     return pd.DataFrame({"item": item, "click": 1 * (rng.random(n) < expit(logit)), "age": age})
+
+
+MANY = {"price_range": (1, 3), "prices": (1.5, 2, 2.5), "units": "units", "at_most": 3}
+COSTS = {"features": {"cost": (0.4, 1.0)}, "unit_cost": "cost", "unit": "EUR"}
+
+
+def many(n=4000):
+    """Units sold, binomial of 3; the logit of a unit is 3 - 2 price + 5 (cost - .7) / 3."""
+    rng = np.random.default_rng(0)
+    price, cost = rng.choice(MANY["prices"], n), rng.uniform(0.4, 1.0, n).round(2)
+    units = rng.binomial(3, expit(3 - 2 * price + 5 * (cost - 0.7) / 3))
+    return pd.DataFrame({"price": price, "cost": cost, "units": units})
+
+
+def quietly(*args, kind=PricingFromLog, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return kind(*args, **settings)
+
+
+PERSONAL = {"features": {"age": (18, 90)}, "price_range": (1.0, 3.0), "unit_cost": 0.8}
+PERSONAL["person"] = "who"
+
+
+def visits(people=100, times=8, *, tastes=(1.0, 0.5), seed=0):
+    """Offers at random prices to people of one age each; the logit falls by 1.2 a dollar or so."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(people), times)
+    age, price = rng.integers(18, 91, people)[who], rng.choice(np.linspace(1, 3, 9), len(who))
+    level, slope = (sd * rng.standard_normal(people)[who] for sd in tastes)
+    logit = 0.3 + 0.4 * (age - 54) / 36 + level - 1.2 * np.exp(slope) * (price - 2)
+    sold = 1 * (rng.random(len(who)) < expit(logit))
+    return pd.DataFrame({"who": who, "age": age, "price": price, "sold": sold})
