@@ -240,11 +240,11 @@ def evaluate(
         **({} if most_outside is None else {"most_outside": most_outside}),
     }  # fmt: skip
     if priced:
-        grid = sorted(set(numbers(frame, action))) if prices is None else words_of(prices)
+        every = sorted(set(numbers(frame, action))) if prices is None else words_of(prices)
         cost = None if unit_cost is None else parsed(unit_cost)
         sales = {"reward": reward, "sold": sold, "units": units, "at_most": at_most}
         unit = "dollars" if unit is None else unit
-        shared |= {**sales, "prices": grid, "unit_cost": cost, "unit": unit}
+        shared |= {**sales, "prices": every, "unit_cost": cost, "unit": unit}
     else:
         unit = "reward" if unit is None else unit
         shared |= {"reward": reward, "unit": unit}
