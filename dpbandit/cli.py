@@ -36,7 +36,7 @@ COMMANDS = {
         "frontier",
         "Compute the least epsilon at which an agent loses no more than so much.",
     ),
-    "lab": ("studies", "List the teaching labs, or write one as a notebook."),
+    "lab": ("labs", "List the teaching labs, write one as a notebook, or grade a class."),
 }
 """Command -> its module in `dpbandit.commands`, and its line in `dpbandit --help`."""
 SHELF_COMMANDS = {

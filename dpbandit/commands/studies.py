@@ -1,11 +1,7 @@
-"""`dpbandit reproduce` and `lab`: run published cases again, and open teaching labs."""
+"""`dpbandit reproduce`: run published cases and tables again."""
 
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from enum import StrEnum
-from importlib.util import find_spec
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,13 +11,11 @@ import typer
 from dpbandit.base import (
     InputError,
     check_writable,
-    installed_by,
     one_of,
     parse_settings,
     rounded,
     write_json,
 )
-from dpbandit.base.tables import Table
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
@@ -35,9 +29,7 @@ from dpbandit.commands.options import (
     screen,
     specified,
 )
-from dpbandit.commands.usage import Once
 from dpbandit.experiments import CASES, reproduce as run_case
-from dpbandit.experiments.labs import find, labs, write_or_keep
 from dpbandit.experiments.paper_tables import ALL_CHOICES, TABLES, PaperTable
 from dpbandit.running.settings import meant, setting_names
 
@@ -183,55 +175,3 @@ def _redo(
     for path in made.files:
         say(f"Written to {path}.")
     saved.tell()
-
-
-app = typer.Typer(add_completion=False, help="List the teaching labs, or write one as a notebook.")
-
-
-@app.callback(invoke_without_command=True)
-def _alone(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        show()
-        screen().print("`dpbandit lab open 1` writes the first as a notebook.", highlight=False)
-
-
-@app.command("list", cls=Once)
-def show() -> None:
-    """List the labs: number, title, estimated minutes, and what you can do afterwards.
-
-    Example: `dpbandit lab list`
-    """
-    table = Table("lab", "title", "minutes (est.)", "goal", box=None, pad_edge=False)
-    for lab in labs():
-        table.add_row(str(lab.number), lab.title, str(lab.minutes), lab.goal)
-    screen().print(table)
-
-
-@app.command("open", cls=Once)
-def start(
-    number: Annotated[int, typer.Argument(help="Number of the lab, see `dpbandit lab list`.")],
-    out: Annotated[Path, typer.Option(help="Folder for the notebook.")] = Path("."),
-    solutions: Annotated[
-        bool, typer.Option(help="Include solutions, folded below the exercises.")
-    ] = True,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a notebook that is already there.")
-    ] = False,
-    browser: Annotated[bool, typer.Option(help="Let JupyterLab open a browser.")] = True,
-    jupyter: Annotated[bool, typer.Option(help="Start JupyterLab after writing the file.")] = True,
-) -> None:
-    """Write lab NUMBER as a notebook and open it in JupyterLab.
-
-    If the notebook already exists, with your work in it, it is opened unchanged.
-
-    Example: `dpbandit lab open 1 --out labs`
-    """
-    target, sentence = write_or_keep(find(number), out, solutions=solutions, overwrite=overwrite)
-    print(sentence)
-    if jupyter and find_spec("jupyterlab") is None:
-        print(f"JupyterLab is not installed. To have it: {installed_by('labs')}")
-    elif jupyter:
-        options = [] if browser else ["--no-browser"]
-        server = subprocess.Popen([sys.executable, "-m", "jupyterlab", str(target), *options])
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for JupyterLab, which asks back
-        server.wait()

@@ -1,7 +1,6 @@
 """Teaching labs: numbered notebooks with exercises, stored as text. See README.md."""
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from os.path import exists
@@ -10,11 +9,25 @@ from typing import Any
 
 from dpbandit.base import InputError, not_installed, write_atomically
 from dpbandit.experiments.labs import checks
-from dpbandit.experiments.labs.drawing import (
-    against as against,
-    curves as curves,
-    sliders as sliders,
-)
+from dpbandit.experiments.labs.checks import check
+from dpbandit.experiments.labs.drawing import against, curves, sliders
+from dpbandit.experiments.labs.progress import count
+
+__all__ = [
+    "FOLDER",
+    "Lab",
+    "against",
+    "check",
+    "curves",
+    "estimated_minutes",
+    "find",
+    "labs",
+    "notebook",
+    "sliders",
+    "write",
+    "write_or_keep",
+]
+checks.listeners.append(count)
 
 FOLDER = Path(__file__).resolve().parent / "notebooks"  # of all labs
 _NAME = re.compile(r"lab_(\d\d)_\w+")  # of a lab's file
@@ -114,6 +127,11 @@ def find(number: int) -> Lab:
 
 
 _TIME = "**Time.** About {} minutes, an estimate from words, lines of code and exercises.\n\n"
+_CHECKED = (
+    "\n\nThe check below an exercise says whether your result is right, or gives a hint. It counts "
+    "your tries in `lab_progress.csv` beside this notebook, if that file is there. Checks and "
+    "solutions are in the installed package: out of sight, not secret."
+)
 _HINT = "\n\nSolutions are folded: click the three dots, or the triangle, below an exercise."
 _FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}  # metadata of folded code
 _DETAILS = "<details>\n<summary>{}</summary>\n\n{}\n\n</details>"  # folded text
@@ -140,8 +158,7 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
     before, need, after = made.cells[0].source.partition("**You need.**")
     made.cells[0].source = before + _TIME.format(lab.minutes) + need + after
     made.metadata["dpbandit"] = {"lab": lab.number}  # for `dpbandit lab grade`
-    if solutions:
-        made.cells[0].source += _HINT
+    made.cells[0].source += _CHECKED + (_HINT if solutions else "")
     cells: list[Any] = []
     solving, exercise = False, ""
     for cell in made.cells:
@@ -208,38 +225,3 @@ def _folded(cell: Any) -> Any:
         cell.metadata.update(_FOLDED)
         cell.metadata["tags"] = [*cell.metadata["tags"], "hide-cell"]
     return cell
-
-
-Test = Callable[[Any], Any]
-
-
-def check(exercise: str, *answers: Any) -> None:
-    """Print whether the answers to an exercise are right, or a hint: see `labs.checks`."""
-    if len(answers) > 2 and isinstance(answers[0], Mapping) and callable(answers[1]):
-        _check_here(exercise, *answers)  # labs whose checks are still in the notebook
-    else:
-        checks.check(exercise, *answers)
-
-
-def _check_here(
-    name: str,
-    scope: Mapping[str, Any],
-    right: Test,
-    otherwise: str,
-    *further: tuple[Test, str],
-) -> None:
-    if name not in scope:
-        print(f"{name}: not there yet; call your result `{name}`.")
-        return
-    for test, sentence in ((right, otherwise), *further):
-        if not _holds(test, scope[name]):
-            print(f"{name}: not yet. {sentence}")
-            return
-    print(f"{name}: right.")
-
-
-def _holds(test: Test, answer: Any) -> bool:
-    try:
-        return bool(test(answer))
-    except Exception:  # an answer may be anything
-        return False

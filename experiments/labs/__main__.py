@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dpbandit.experiments.labs import labs, write_or_keep
+from dpbandit.experiments.labs.progress import begin
 from dpbandit.experiments.study import start
 
 
@@ -17,6 +18,7 @@ def main(
     """Build every lab as a notebook for Jupyter; existing notebooks are not replaced."""
     for lab in labs():
         print(write_or_keep(lab, build, solutions=solutions, overwrite=overwrite)[1])
+    begin(build)
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.setattr("dpbandit.suite.play._ages_of", lambda run: {})  # tests/suite has them
     for scales in (name for name in STUDY.sizes if name.endswith("_scales")):
         monkeypatch.setitem(STUDY.sizes, scales, [1.0])
-    monkeypatch.setattr("dpbandit.commands.studies.find_spec", lambda name: None)
+    monkeypatch.setattr("dpbandit.commands.labs.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setenv("COLUMNS", "160")

@@ -8,6 +8,8 @@ import re
 import runpy
 import symtable
 import sys
+from collections import defaultdict
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from time import process_time
@@ -20,8 +22,18 @@ import pytest
 from matplotlib import rc_context
 
 from dpbandit import InputError
-from dpbandit.commands import studies as command
-from dpbandit.experiments.labs import Lab, __main__ as build, check, find, labs, notebook, write
+from dpbandit.commands import labs as command
+from dpbandit.experiments.labs import (
+    Lab,
+    __main__ as build,
+    check,
+    checks,
+    find,
+    labs,
+    notebook,
+    write,
+)
+from dpbandit.experiments.labs.checks import NO, WORDS, YES, answer_names, checks_of, outcome_of
 from tests.each import by_rota, refused
 
 LABS = labs()
@@ -57,18 +69,14 @@ def exercises(lab):
 
 
 def asked(lab):
-    """The names that the checks of a lab ask for."""
-    calls = (n for n in nodes(tagged(lab, "check")) if isinstance(n, ast.Call))
-    return [call.args[0].value for call in calls if getattr(call.func, "id", "") == "check"]
+    """The checks of a lab: by the exercise, the names of the results that it gets."""
+    calls = [n for n in nodes(tagged(lab, "check")) if isinstance(n, ast.Call)]
+    assert {call.func.id for call in calls} == {"check"}
+    return {call.args[0].value: tuple(arg.id for arg in call.args[1:]) for call in calls}
 
 
 def answers(lab):
-    """The names of the results that checks of the wheel get."""
-    calls = (n for n in nodes(tagged(lab, "check")) if isinstance(n, ast.Call))
-    found = [
-        call.args for call in calls if call.args and "." in str(getattr(call.args[0], "value", ""))
-    ]
-    return {arg.id for args in found for arg in args if isinstance(arg, ast.Name)}
+    return {name for names in asked(lab).values() for name in names}
 
 
 @every_lab
@@ -81,6 +89,8 @@ def test_a_lab_has_the_form_of_all(lab):
     assert lab.needs
     assert 25 <= lab.minutes <= 90
     names = [name for name, _ in exercises(lab)]
+    assert [f"Exercise {name}" for name in asked(lab)] == names
+    assert asked(lab) == {name: answer_names(name) for name in checks_of(lab.number)}
     assert len(names) >= 3
     assert names == [f"Exercise {lab.number}.{k}" for k in range(1, len(names) + 1)]
     for name, tags in exercises(lab):
@@ -96,7 +106,7 @@ def test_a_lab_has_the_form_of_all(lab):
     assert (set(defined(inside)) - set(defined(outside))) & used(rest) == set()
     table = symtable.symtable(code_of(outside), "lab", "exec")
     assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()}
-    assert assigned & (set(asked(lab)) | answers(lab)) == set()
+    assert assigned & answers(lab) == set()
 
 
 def defined(cells):
@@ -176,18 +186,70 @@ def test_checks_of_the_wheel_never_raise_and_never_tell(capsys):
         assert said(name, 3).startswith(f"{name}: no such exercise; ")
 
 
-def test_a_check_never_raises(capsys):
-    for answer in ("four", None, np.array([3, 4]), [], float("nan")):
-        check("mine", {"mine": answer}, lambda mine: mine + 0 == 4, "It is even.")
-        assert capsys.readouterr().out == "mine: not yet. It is even.\n"
-    check(
-        "mine", {"mine": 2}, lambda mine: mine > 1, "More.", (lambda mine: mine > 2, "Still more.")
-    )
-    assert capsys.readouterr().out == "mine: not yet. Still more.\n"
-    check("mine", {"mine": 4}, lambda mine: mine == 4, "It is even.")
-    check("mine", {}, lambda mine: mine == 4, "It is even.")
-    said = ["mine: right.", "mine: not there yet; call your result `mine`."]
-    assert capsys.readouterr().out.splitlines() == said
+def constants(lab):
+    """Every constant that a student reads: of code and text of the notebook, and of hints."""
+    made = notebook(lab, solutions=False)
+    code = [cell.source for cell in made.cells if cell.cell_type == "code"]
+    texts = [cell.source for cell in made.cells if cell.cell_type == "markdown"]
+    rows = [rows for rows in checks_of(lab.number).values() if not isinstance(rows, str)]
+    texts += [hint for tests in rows for _, hint in tests]
+    texts += [n.value for n in ast.walk(ast.parse("\n".join(code))) if is_text(n)]
+    for node in ast.walk(ast.parse("\n".join(code))):
+        with suppress(ValueError):
+            yield ast.literal_eval(node)
+    for text in texts:
+        text = re.sub(r"Exercise \d+\.\d", "", text)
+        for number in re.findall(r"\d[\d,_]*(?:\.\d+)?(?:e-?\d+)?|\.\d+", text):
+            yield float(number.rstrip(",_").replace(",", "").replace("_", ""))
+            yield -float(number.rstrip(",_").replace(",", "").replace("_", ""))
+
+
+def is_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+@pytest.mark.parametrize("number", by_rota([lab.number for lab in LABS], 5, slow=False))
+def test_no_constant_of_a_notebook_or_a_hint_passes(number):
+    """Neither alone, nor as all entries of a list or a dict, nor as what a function returns; but
+    for a letter of a choice whose exercise names all. Every exercise tells nonsense wrong, and no
+    answer, in one line."""
+    lab = find(number)
+    found = {repr(value): value for value in constants(lab) if value is not ...}
+    assert len(found) > 50
+    for name, names in asked(lab).items():
+        assert outcome_of(name, [...] * len(names)).right == (WORDS if not names else "")
+        if not names:
+            continue
+        for wrong in (None, "nonsense", float("nan"), [], -1e9, object(), np.zeros(3), len):
+            told = outcome_of(name, [wrong] * len(names))
+            assert told.right == NO, (name, wrong)
+            assert "\n" not in told.sentence
+        text = next(cell.source for cell in cells(lab) if f"Exercise {name}.**" in cell.source)
+        for value in found.values():
+            forms = [value, lambda *_, value=value: value, defaultdict(lambda value=value: value)]
+            forms += [[value] * length for length in (2, 3, 4, 6, 9, 20, 100)]
+            passed = [f for f in forms if outcome_of(name, [f] * len(names)).right == YES]
+            choice = isinstance(value, str) and len(value) == 1 and f"({value})" in text
+            assert passed == [value] * choice or not passed, (name, value)
+
+
+def test_checks_never_raise_and_never_tell(capsys):
+    """Exercise 1.3 by hand: every kind of answer gets one sentence, none of them the value."""
+
+    def said(*call):
+        check(*call)
+        return capsys.readouterr().out
+
+    assert said("1.3", 42.2) == said("1.3", np.array([42.2])) == "1.3: right.\n"
+    for answer in ("four", None, np.array([3, 42]), 2.0, 200):
+        line = said("1.3", answer)
+        assert line.startswith("1.3: not yet. ")
+        assert "4" not in line
+    assert said("1.3", ...) == "1.3: no answer yet: give `learning_cost` a value in a cell above.\n"
+    assert said("1.3") == "1.3: expected `check('1.3', learning_cost)`, got 0 answers.\n"
+    assert said("4.3").startswith("4.3: in words, for a person to read. A good answer says that ")
+    for name in ("1.9", "99.1", "one", "", "-1.2", "1"):
+        assert said(name, 3).startswith(f"{name}: no such exercise; ")
 
 
 def test_mistakes_are_one_sentence(tmp_path, monkeypatch):
@@ -214,7 +276,7 @@ def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
         f"{mine} is there already and stays as it is (--overwrite starts afresh)."
     ]
     assert mine.read_text() == "my work"
-    assert sorted(path.stem for path in folder.iterdir()) == [lab.path.stem for lab in LABS]
+    assert sorted(path.stem for path in folder.glob("*.ipynb")) == [lab.path.stem for lab in LABS]
     assert len(said) == len(LABS)
     build.main(folder, overwrite=True)
     assert nbformat.read(mine, as_version=4).cells
@@ -249,19 +311,39 @@ def test_labs_are_listed_and_opened(run, tmp_path, monkeypatch):
     assert not any(map(is_solution, written.cells))
 
 
-@pytest.mark.parametrize("number", by_rota([lab.number for lab in LABS], 4))
-def test_a_lab_runs_from_beginning_to_end(number, tmp_path, monkeypatch, capfd):
-    """Run as a script, without a warning, in less than a minute of processor time, no file left."""
+def ran(lab, solutions, tmp_path, monkeypatch, capfd):
+    """Run a lab's code without a warning, in a minute of processor time, no file left; return the
+    outcomes of its checks."""
+    outcomes, before = [], process_time()
     monkeypatch.chdir(tmp_path)
-    (lab,), before = [lab for lab in LABS if lab.number == number], process_time()
+    monkeypatch.setattr(checks, "listeners", [outcomes.append])
+    path = lab.path
+    if not solutions:
+        made = notebook(lab, solutions=False)
+        code = [cell.source for cell in made.cells if cell.cell_type == "code"]
+        path = tmp_path / "lab.py"
+        path.write_text("\n".join(code), encoding="utf-8")
     with rc_context({"backend": "agg"}):
-        runpy.run_path(str(lab.path), run_name="__main__")
+        runpy.run_path(str(path), run_name="__main__")
         plt.close("all")
-    said, errors = capfd.readouterr()
     progress = re.compile(r"(?m)^(.*: done after \d+ s)?\n")  # of what takes longer than 2 s
-    assert progress.sub("", errors) == ""
+    assert progress.sub("", capfd.readouterr()[1]) == ""
     assert process_time() - before < 60
-    assert list(tmp_path.iterdir()) == []
-    said = said.splitlines()
-    assert [name for name in asked(lab) if f"{name}: right." not in said] == []
-    assert sum(line.endswith(": right.") for line in said) == len(asked(lab))
+    assert {*tmp_path.iterdir()} <= {path}
+    return {outcome.exercise: outcome.right for outcome in outcomes}
+
+
+@pytest.mark.parametrize("number", by_rota([lab.number for lab in LABS], 5))
+def test_a_lab_runs_from_beginning_to_end(number, tmp_path, monkeypatch, capfd):
+    """Every answer of the lab's own solutions is right."""
+    outcomes = ran(find(number), True, tmp_path, monkeypatch, capfd)
+    assert outcomes == {
+        name: YES if names else WORDS for name, names in asked(find(number)).items()
+    }
+
+
+@pytest.mark.parametrize("number", by_rota([lab.number for lab in LABS[::-1]], 5))
+def test_a_lab_runs_without_solutions(number, tmp_path, monkeypatch, capfd):
+    """Nothing needs a solution; every check says that there is no answer yet."""
+    outcomes = ran(find(number), False, tmp_path, monkeypatch, capfd)
+    assert outcomes == {name: "" if names else WORDS for name, names in asked(find(number)).items()}

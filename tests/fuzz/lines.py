@@ -161,6 +161,8 @@ def _listing(dice: Dice) -> list[str]:
 def _lab(dice: Dice) -> list[str]:
     if dice.maybe(0.3):
         return ["lab", dice.word(["list"])]
+    if dice.maybe(0.2):
+        return ["lab", "progress", str(dice.one(PLACES, WRONG_PLACES))]
     words = ["lab", "open", str(dice.one([1, 2, 9])), "--no-jupyter"]
     words += ["--out", str(dice.one(PLACES, WRONG_PLACES))] if dice.maybe(0.7) else []
     return words + (["--overwrite"] if dice.maybe(0.2) else [])

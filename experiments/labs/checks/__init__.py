@@ -38,14 +38,17 @@ Checks = Mapping[str, Sequence[tuple[Test, str]] | str]
 """Tests of each exercise with their hints, or what a good answer in words does"""
 
 
+YES, NO, WORDS = "yes", "no", "words"
+
+
 class Outcome(NamedTuple):
     """Result of a check: the exercise, whether its answer is right, and a sentence.
 
-    `right` is None if nothing was tested: no answer yet, an answer in words, or no such exercise.
+    `right` is yes, no, words if a person has to read the answer, or empty if there is none yet.
     """
 
     exercise: str
-    right: bool | None
+    right: str
     sentence: str
 
 
@@ -74,21 +77,21 @@ def outcome_of(exercise: str, answers: Sequence[Any]) -> Outcome:
     if exercise not in known:
         first, last = ([*known] or ["none"])[0], ([*known] or ["none"])[-1]
         where = f"lab {first.partition('.')[0]} has {first} to {last}" if known else "no such lab"
-        return Outcome(exercise, None, f"no such exercise; {where}.")
+        return Outcome(exercise, "", f"no such exercise; {where}.")
     rows = known[exercise]
     if isinstance(rows, str):
-        return Outcome(exercise, None, f"in words, for a person to read. A good answer {rows}")
+        return Outcome(exercise, WORDS, f"in words, for a person to read. A good answer {rows}")
     names = answer_names(exercise)
     if len(answers) != len(names):
         call = f"`check({exercise!r}, {', '.join(names)})`"
-        return Outcome(exercise, None, f"expected {call}, got {len(answers)} answers.")
+        return Outcome(exercise, "", f"expected {call}, got {len(answers)} answers.")
     for name, answer in zip(names, answers, strict=True):
         if answer is ...:
-            return Outcome(exercise, None, f"no answer yet: give `{name}` a value in a cell above.")
+            return Outcome(exercise, "", f"no answer yet: give `{name}` a value in a cell above.")
     for test, hint in rows:
         if not _holds(test, answers):
-            return Outcome(exercise, False, f"not yet. {hint}")
-    return Outcome(exercise, True, "right.")
+            return Outcome(exercise, NO, f"not yet. {hint}")
+    return Outcome(exercise, YES, "right.")
 
 
 def checks_of(lab: str | int) -> Checks:

@@ -34,7 +34,7 @@ CHECKS: Checks = {
             "Give one number: the mean over shops at the end.",
         ),
         (
-            lambda learning_cost: 37 < learning_cost < 49,
+            lambda learning_cost: 40.5 < learning_cost < 44,
             "The learner's regret minus that of the best single price, same customers: it is a "
             "small part of the learner's regret.",
         ),

@@ -76,11 +76,8 @@ assert abs(epsilon_of(mu, DELTA) - EPSILON) < 1e-6  # the two functions are inve
 # so the noise is $1 / \mu$ each. But $S_t$ adds up $t$ of them: its error is $\sqrt t / \mu$, at
 # the end $\sqrt T / \mu$ as well. Both are hopeless for large $T$.
 
-# %% [markdown] tags=["check"]
-# A good answer
-# * counts in how many published numbers one customer is, in (a) and in (b),
-# * finds errors of the last count that grow with the same power of $T$ in both,
-# * names the customer of (a) by the number of counts she is in.
+# %% tags=["check"]
+check("3.1")
 
 # %% [markdown]
 # ## 2. The binary tree
@@ -161,18 +158,7 @@ assert abs(scale - least_multiplier(Tree(), horizon=T + 1, refresh_every=1, epsi
                                     delta=DELTA)) < 1e-6  # fmt: skip
 
 # %% tags=["check"]
-check(
-    "noises",
-    globals(),
-    lambda n: list(n) == [int(i).bit_count() for i in range(1, 256)],
-    "The first seven are 1, 1, 2, 1, 2, 2, 3.",
-)
-check(
-    "scale",
-    globals(),
-    lambda s: abs(s - sqrt(8) / mu) < 1e-6,
-    "Customer 1 is in 8 nodes; the noise is their square root over mu.",
-)
+check("3.2", noises, scale)
 
 # %% [markdown]
 # ## 3. Sums are a matrix
@@ -215,18 +201,7 @@ for name, B, C in (("C = A", np.eye(n), A), ("B = A", A, np.eye(n)), ("square ro
     print(f"{name:12s} column {column:5.2f}, last row {row[-1]:5.2f}: error {last_errors[-1]:.2f}")
 
 # %% tags=["check"]
-check(
-    "root",
-    globals(),
-    lambda m: np.allclose(m @ m, np.tril(np.ones((64, 64)))),
-    "Its square is not A.",
-)
-check(
-    "last_errors",
-    globals(),
-    lambda e: np.allclose(e, [8, 8, 2.39], atol=0.01),
-    "The first two are equal; the third is more than three times smaller.",
-)
+check("3.3", root, last_errors)
 
 # %% [markdown]
 # Two more names. **Honaker** (2015) keeps the tree, but reads it better: a node and the sum of its
@@ -330,12 +305,7 @@ for k in (1, 10, 100):
 # lose is time: between counts the shop acts on an old one. DP-UCB publishes 100 times by default.
 
 # %% tags=["check"]
-check(
-    "last_error",
-    globals(),
-    lambda e: np.allclose([e[1], e[10], e[100]], [12.78, 10.44, 8.09], rtol=0.02),
-    "A hundredth of the counts saves about a third of the error.",
-)
+check("3.4", last_error)
 
 # %% [markdown]
 # ## 4. What "twelve times less noise" means
@@ -417,14 +387,7 @@ assert with_2.max() < 19
 # small $\varepsilon$ and for large $\delta$, where the tail bound is at its worst.
 
 # %% tags=["check"]
-check(
-    "factors",
-    globals(),
-    lambda f: (
-        np.shape(f) == (9, 2) and np.allclose([f[0], f[7]], [[9.0, 4.6], [19.0, 9.6]], atol=0.1)
-    ),
-    "At epsilon 1, delta 1e-4 and T = 100 they are 9.0 and 4.6.",
-)
+check("3.5", factors)
 
 # %% [markdown]
 # **Exercise 3.6.** A real case: DP-UCB of Shariff and Sheffet (2018) adds noise to a tree of
@@ -450,12 +413,7 @@ print(f"{printed_over_least:.1f} times the least noise")
 assert 13 < printed_over_least < 14.5
 
 # %% tags=["check"]
-check(
-    "printed_over_least",
-    globals(),
-    lambda ratio: 13 < ratio < 14.5,
-    "It is somewhat above the factor of the bars; is yours upside down?",
-)
+check("3.6", printed_over_least)
 
 # %% [markdown]
 # ## 5. And the tree itself

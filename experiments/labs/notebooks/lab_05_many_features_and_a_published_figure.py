@@ -89,12 +89,7 @@ for d in (5_000, 5_000_000):
 assert abs(largest - predicted[0]) < 0.3  # spread 1, 200 draws: 0.07
 
 # %% tags=["check"]
-check(
-    "predicted",
-    globals(),
-    lambda p: np.allclose(p, [7.09, 12.48], atol=0.05),
-    "A thousand times as many noises do not even double it.",
-)
+check("5.1", predicted)
 
 # %% [markdown]
 # ## 2. Frank and Wolfe release choices
@@ -185,12 +180,7 @@ assert 0.95 < epsilon < 1
 assert np.abs(theta - TRUTH).sum() < 0.4
 
 # %% tags=["check"]
-check(
-    "EACH",
-    globals(),
-    lambda each: 0.06 < each < 0.0685,
-    "It is between 0.06 and 0.0685, more than twice 1/40.",
-)
+check("5.2", EACH)
 
 # %% [markdown]
 # A bandit repeats that while users keep coming: one step for every arm in every round. This is
@@ -224,10 +214,8 @@ print(f"ratio: {PUBLISHED[0].regret / PUBLISHED[1].regret:.0f}")
 # learn loses the same in every round: a straight line. The line to plot is *uniform play*, which
 # knows nothing and is perfectly private. If a curve lies on it, its agent has not learned.
 
-# %% [markdown] tags=["check"]
-# A good answer
-# * says how the slope changes with an agent that learns, and with one that does not,
-# * names a baseline that cannot have learned anything, and is private at no cost.
+# %% tags=["check"]
+check("5.3")
 
 # %% [markdown]
 # We rebuild the problem. Contexts are normal vectors, scaled so that the largest of the 50 numbers
@@ -336,12 +324,7 @@ assert abs(size_ratio / (uniform[-1].mean() / uniform_l1[-1].mean()) - 1) < 0.1
 # a difference of algorithms.
 
 # %% tags=["check"]
-check(
-    "size_ratio",
-    globals(),
-    lambda ratio: 14 < ratio < 20,
-    "It is between 14 and 20: some 50 features, but not all are large.",
-)
+check("5.4", size_ratio)
 
 # %% [markdown]
 # ## 4. What is possible with the same privacy?
@@ -454,12 +437,7 @@ short_share = table["share of uniform play's"].to_dict()
 # are always drowned, and in a short run most users are among the first.
 
 # %% tags=["check"]
-check(
-    "short_share",
-    globals(),
-    lambda s: s["FADE"] < s["DP-HDB"] < 1,
-    "Both are below 1, FADE is the lower one.",
-)
+check("5.5", short_share)
 
 # %% [markdown]
 # ## What to remember

@@ -75,11 +75,8 @@ BLUE, _, _, RED, *_ = sns.color_palette("colorblind")
 # sqrt(2), which is less than high - low. Without the middle it would be sqrt(2) times the largest
 # |reward|, which is more when, say, rewards lie in [5, 6].
 
-# %% [markdown] tags=["check"]
-# A good answer
-# * gives a length for a fixed arm, in terms of high and low,
-# * gives one for an arm that may change, by Pythagoras,
-# * says for which ranges of rewards the middle makes a difference.
+# %% tags=["check"]
+check("9.1")
 
 # %%
 
@@ -237,16 +234,7 @@ against(
 # that is not used again, fine.
 
 # %% tags=["check"]
-check(
-    "loss_of",
-    globals(),
-    lambda loss: sorted(loss) == [0.02, 0.05, 0.1, 0.2, 0.4],
-    "Expected the five shares as keys.",
-    (
-        lambda loss: all(800 < loss[share] < 1_100 for share in (0.05, 0.1, 0.2, 0.4)),
-        "From 0.05 on the loss is rather flat: between 800 and 1,100 dollars.",
-    ),
-)
+check("9.2", loss_of)
 
 # %% [markdown]
 # ## 3. Two tests of honesty
@@ -322,11 +310,8 @@ assert not report.flagged
 # runs can hardly see. The second uses that noise is Gaussian: then one point of the trade-off curve
 # gives the whole curve. It refutes certificates of Gaussian noise only.
 
-# %% [markdown] tags=["check"]
-# A good answer
-# * says what 4,000 runs can see at so small a delta,
-# * names the assumption of the second number,
-# * says which certificates the second number can refute, and which not.
+# %% tags=["check"]
+check("9.3")
 
 # %% [markdown]
 # ## 5. Broken on purpose
@@ -414,10 +399,8 @@ assert all(certify(config, SMALL, accountants=False).holds for config in ZOO.val
 # Neither looks at noise, so half the noise is left to the audit. That one looks at everything,
 # releases and memory, but only at some users and with the power of its runs.
 
-# %% [markdown] tags=["check"]
-# A good answer
-# * sends two of the four to the sensitivity test and one to the billboard,
-# * finds one that neither can see, and says why.
+# %% tags=["check"]
+check("9.4")
 
 # %%
 verdicts = {}
@@ -471,12 +454,7 @@ proved = np.log((often - 1e-4) * 2_000 / 3)
 print(f"epsilon >= {proved:.1f}")
 
 # %% tags=["check"]
-check(
-    "proved",
-    globals(),
-    lambda epsilon: 5 < epsilon < 6.6,
-    "It is far above the certificate, and at most ln(2,000 / 3) = 6.5.",
-)
+check("9.5", proved)
 
 # %% tags=["picture"]
 figure, (left, right) = plt.subplots(
@@ -550,18 +528,7 @@ assert "what the agent remembers" in billboard_found
 assert white.flagged
 
 # %% tags=["check"]
-check(
-    "Peeking",
-    globals(),
-    lambda config: two_tests(config(**settings))[0] <= 1 + 1e-9,
-    "It should pass the sensitivity test.",
-)
-check(
-    "billboard_found",
-    globals(),
-    lambda found: "what the agent remembers" in found,
-    "Exact sums that are kept are found in its memory.",
-)
+check("9.6", Peeking, billboard_found)
 
 # %% [markdown]
 # **Exercise 9.7.** A better agent for the same price. Explore in *stages*: play all arms, release
@@ -635,21 +602,7 @@ assert not found
 # decides, and noise does not shrink with a stage: cutting the sum into stages then gains nothing.
 
 # %% tags=["check"]
-check(
-    "Halving",
-    globals(),
-    lambda config: (
-        certify(config(), prices.spec, accountants=False).mu
-        <= certify(ExploreThenCommit(), prices.spec, accountants=False).mu + 1e-9
-    ),
-    "A user is in one stage only: nobody pays twice.",
-    (
-        lambda config: (
-            two_tests(config(**settings))[0] <= 1 + 1e-9 and not two_tests(config(**settings))[1]
-        ),
-        "It should pass both tests of honesty.",
-    ),
-)
+check("9.7", Halving)
 
 # %% [markdown]
 # ## What to remember

@@ -93,9 +93,7 @@ except InputError as refusal:
 # one in ten of 1,000.
 
 # %% tags=["check"]
-check(
-    "refused", globals(), lambda text: "always 1" in str(text), 'The sentence contains "always 1".'
-)
+check("10.1", refused)
 
 # %% [markdown]
 # ## 2. What the fit knows
@@ -128,12 +126,7 @@ print(f"by rows {clustered.z:.2f}, by {table['week'].nunique()} weeks {clustered
 # still far from 0. What both leave out: whether prices were lowered *because* of demand.
 
 # %% tags=["check"]
-check(
-    "clustered",
-    globals(),
-    lambda found: -7 < found.z_clustered < -6,
-    "Expected diagnostics whose `z_clustered` is between -6 and -7; above -2 is refused.",
-)
+check("10.2", clustered)
 
 # %% [markdown]
 # ## 3. What nobody can know
@@ -188,9 +181,7 @@ random_slope = random_prices.slope
 # better than five thousand that were chosen.
 
 # %% tags=["check"]
-check(
-    "random_slope", globals(), lambda slope: -0.95 < slope < -0.4, "It lies between -0.95 and -0.4."
-)
+check("10.3", random_slope)
 
 # %% [markdown]
 # ## 4. Dollars lost against epsilon
@@ -251,12 +242,7 @@ print(f"{rounds_a_row:.1f} rounds a row")
 # their privacy cost?
 
 # %% tags=["check"]
-check(
-    "rounds_a_row",
-    globals(),
-    lambda n: 7 < n < 8,
-    "It is between 7 and 8; and your list has at least three entries.",
-)
+check("10.4", rounds_a_row)
 
 # %% [markdown]
 # ## What to remember

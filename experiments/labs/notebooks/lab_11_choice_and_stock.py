@@ -79,7 +79,7 @@ print(f"{least_margin:.2f} dollars: what a customer brings without it")
 # still decides: the S largest v_j (margin_j - R), R such that they add up to R.
 
 # %% tags=["check"]
-check("least_margin", globals(), lambda x: abs(x - 6.3) < 0.1, "It is between 6.2 and 6.4 dollars.")
+check("11.1", least_margin)
 
 # %% [markdown]
 # ## 2. Learn it privately
@@ -115,9 +115,8 @@ assert lost["mnl-ucb"] < lost["fade-mnl:epsilon=1"]
 # with a delta below 1 less the chance that the next set happens to be the same. `mnl-counts`
 # counts in batches whose ends are public.
 
-# %% [markdown] tags=["check"]
-# A good answer says that the length of an epoch depends on single answers, that the next customer
-# sees it, and that noise on sums inside epochs changes neither.
+# %% tags=["check"]
+check("11.2")
 
 # %% [markdown]
 # ## 3. A shelf that runs empty
@@ -138,15 +137,16 @@ assert np.isinf(certify("uniform", shop, accountants=False).epsilon)
 # Even random prices, which look at nobody, are **not covered**: the shop itself says "sold out".
 #
 # **Exercise 11.3.** Let 899 of the 900 cartons be sold. Customer i wants a carton at any price,
-# or at none. What does customer i + 1 read in each case, with which probability? Let `told` be
-# the smallest delta that a promise of any epsilon could have.
+# or at none. What does customer i + 1 read in each case, with which probability? Which is the
+# smallest delta that a promise of any epsilon could have? Write one of these letters,
+# `least_delta`: (a) 0, (b) 1/900, (c) 1, (d) 1 - e^-epsilon.
 
 # %% [markdown] tags=["hint"]
 # delta >= P(event) - e^epsilon P'(event), whichever event you choose. Choose one that never
 # happens in the other world.
 
 # %% tags=["solution"]
-told = 1.0 - 0.0  # "sold out" for sure, and never: e^epsilon times 0 is 0
+least_delta = "c"  # "sold out" for sure, and never: e^epsilon times 0 is 0
 
 # %% [markdown] tags=["solution"]
 # "Sold out" has probability 1 if customer i bought and 0 if not, whatever prices did before. So
@@ -154,7 +154,7 @@ told = 1.0 - 0.0  # "sold out" for sure, and never: e^epsilon times 0 is 0
 # stock one to one.
 
 # %% tags=["check"]
-check("told", globals(), lambda delta: delta == 1, "It is 1: the sign tells everything.")
+check("11.3", least_delta)
 
 # %% [markdown]
 # ## 4. A shop without a sign
@@ -180,15 +180,15 @@ assert lost["order"] > 1.5 * lost["refuse"]  # by three standard errors
 # **Exercise 11.4.** A shop that refuses could hide its sign by keeping cartons back: it plans to
 # sell fewer than it has. Let 3,000 independent customers buy with probability 0.3 each. How many
 # cartons more than the expected sales does it need, so that all are sold with a probability of one
-# in a million? Call it `kept_back`.
+# in a million? Call it `held_back`.
 
 # %% [markdown] tags=["hint"]
 # Sales vary by sqrt(T q (1 - q)), and a normal variable exceeds 4.75 standard deviations once in a
 # million.
 
 # %% tags=["solution"]
-kept_back = 4.75 * np.sqrt(3_000 * 0.3 * 0.7)
-print(f"{kept_back:.0f} cartons kept back")
+held_back = 4.75 * np.sqrt(3_000 * 0.3 * 0.7)
+print(f"{held_back:.0f} cartons kept back")
 
 # %% [markdown] tags=["solution"]
 # About 119 cartons. If "sold out" has probability beta at most in both of two neighbouring worlds,
@@ -197,7 +197,7 @@ print(f"{kept_back:.0f} cartons kept back")
 # a carton, the sign shows. So the certificate still says "not covered".
 
 # %% tags=["check"]
-check("kept_back", globals(), lambda cartons: 110 < cartons < 130, "It is about 120 cartons.")
+check("11.4", held_back)
 
 # %% tags=["picture"]
 spare = np.arange(0, 161, 5)

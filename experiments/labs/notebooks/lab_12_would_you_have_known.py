@@ -68,10 +68,7 @@ by_hand = float((pi / judged.propensity * judged.reward).mean())
 print(f"{by_hand:.3f}")
 
 # %% tags=["check"]
-wanted = evaluate(policy, judged, "ips")["estimate"][0]
-check(
-    "by_hand", globals(), lambda x: abs(x - wanted) < 1e-9, f"It is {wanted:.4f}: weights are pi/p."
-)
+check("12.1", by_hand)
 
 # %%
 answer = evaluate(policy, judged, ("ips", "snips", "dr"))
@@ -138,9 +135,8 @@ plt.show()
 # With wrong propensities neither is unbiased. `dr` errs less where its model is good; the honest
 # answer is that the log does not say.
 
-# %% [markdown] tags=["check"]
-# A good answer says that weights are right on average whatever they multiply, and that nothing
-# repairs wrong propensities.
+# %% tags=["check"]
+check("12.2")
 
 # %% [markdown]
 # ## 3. A learner logged it
@@ -157,16 +153,20 @@ assert (found["interval"] == "betting").all()
 # The interval is another one, by *betting*: t rests on independent rows, and rows are not. It
 # holds for every n, whatever the logging agent has learned.
 #
-# **Exercise 12.3.** Which share of exploration would make the largest weight 5? Call it `explore`.
+# **Exercise 12.3.** Which share of exploration would make the largest weight w? Write `explore(w)`.
 
 # %% [markdown] tags=["hint"]
-# The least propensity is `explore` / 3, and a policy that is sure has pi = 1.
+# Of three arms the least propensity is a third of the share, and a policy that is sure has pi = 1.
+
 
 # %% tags=["solution"]
-explore = 3 / 5
+def explore(w):
+    """The share: pi / p = 1 / (share / 3) = w."""
+    return 3 / w
+
 
 # %% tags=["check"]
-check("explore", globals(), lambda x: abs(x - 0.6) < 1e-9, "The weight is 1 / (explore / 3).")
+check("12.3", explore)
 
 # %% [markdown]
 # ## What to remember

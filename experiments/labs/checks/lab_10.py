@@ -1,0 +1,37 @@
+"""Checks of lab 10: a shop that is fitted to a table."""
+
+from dpbandit.experiments.labs.checks import Checks
+
+CHECKS: Checks = {
+    "10.1": [
+        (lambda refused: isinstance(refused, str), "Keep the text of the error, `str(refusal)`."),
+        (
+            lambda refused: "always 1" in refused,
+            "The sentence says what is wrong with the column of sales: hand over sales alone.",
+        ),
+    ],
+    "10.2": [
+        (
+            lambda clustered: clustered.z_clustered < 0,
+            "Give the diagnostics of the fit, which have `z_clustered`.",
+        ),
+        (
+            lambda clustered: -7 < clustered.z_clustered < -6,
+            "Fit the whole table by weeks: the slope is still far from 0, but less than by rows.",
+        ),
+    ],
+    "10.3": [
+        (lambda random_slope: random_slope < 0, "Demand falls with the price."),
+        (
+            lambda random_slope: -0.95 < random_slope < -0.4,
+            "It is nearer to 0 than the slope of one customer: prices drawn at random, 1,000 "
+            "offers, seed 1.",
+        ),
+    ],
+    "10.4": [
+        (
+            lambda rounds_a_row: 7.4 < rounds_a_row < 7.55,
+            "All rounds over all rows; and your list has at least three entries.",
+        )
+    ],
+}
