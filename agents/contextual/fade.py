@@ -66,7 +66,8 @@ class FADE(OnDevices, WarmStarted):
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
     empirical Bayes (`FadePrices`); "auto" is a curve if the link is identity, for which demand need
-    not be a line in the price, else additive"""
+    not be a line in the price, else shrunk, or additive with a prior, sums of rewards or more than
+    30 features"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """response of model "regression"; "auto" is "sign" for identity, logistic and probit links,
     else "linear"; "logistic" needs one shared parameter and rewards in [0, 1]"""
@@ -91,6 +92,10 @@ class FADE(OnDevices, WarmStarted):
         return agent_for(self, spec)
 
     def gaussian(self, spec: ContextualSpec) -> "FADE":
-        """Return this agent without questions and price curves, which need Laplace noise."""
-        curved = spec.priced and self.features == "auto" and features_for(self, spec) == "curve"
-        return replace(self, asks=False, features="additive" if curved else self.features)
+        """Return this agent without questions, and with one price slope unless `features` are set.
+
+        Answers and sales counts need Laplace noise, and with the noise of a person's budget shrunk
+        effects lose more than a line.
+        """
+        chosen = self.features == "auto" and spec.priced and features_for(self, spec) != "additive"
+        return replace(self, asks=False, features="additive" if chosen else self.features)

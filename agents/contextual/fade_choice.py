@@ -44,6 +44,8 @@ _CHOOSING = ("model", "coding", "asks")
 """Settings of FADE that choose an agent, and that no agent has"""
 _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
+_MAX_SHRUNK = 30
+"""Largest number of features for which price lists have features="shrunk" by default"""
 _REGRESSION_MARGIN = 10
 """Factor on the noise with which `few_features` must still hold for features to be very few"""
 
@@ -132,13 +134,20 @@ def model_for(settings: Any, spec: ContextualSpec) -> Model:
 
 
 def features_for(settings: Any, spec: ContextualSpec) -> Features:
-    """Return FADE's price features; "auto" is "curve" for the identity link, else "additive"."""
+    """Return FADE's price features; "auto" is "curve" for the identity link, else "shrunk".
+
+    With a prior, which has one price slope, with sums of rewards, and with more than
+    `_MAX_SHRUNK` features "auto" is "additive".
+    """
     if settings.features != "auto":
         return cast(Features, settings.features)
     # the counts of `FadeCurve` take no prior, and need a server that sees them
-    countable = (settings.prior, settings.trust) == (None, "central")
-    curved = countable and spec.link == "identity" and model_for(settings, spec) == "prices"
-    return "curve" if curved else "additive"
+    free = (settings.prior, settings.trust) == (None, "central")
+    if not free or model_for(settings, spec) != "prices":
+        return "additive"
+    if spec.link == "identity":
+        return "curve"
+    return "shrunk" if spec.dim <= _MAX_SHRUNK else "additive"
 
 
 def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:

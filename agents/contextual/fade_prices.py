@@ -1,6 +1,7 @@
 """FADE's pricing agents, whose model of demand is a posterior given all released sums."""
 
 from collections.abc import Iterator
+from functools import partial
 from math import ceil, sqrt
 from typing import Any, Literal, cast
 
@@ -44,7 +45,7 @@ _CROSSED_PRIOR = 8.0, 4.0
 """Prior standard deviations, with features="interactions", of a customer feature's effect on
 utility and on the slope of utility in the price"""
 _LEAST_SLOPE = 0.05
-"""Smallest fall of utility from the middle of the price range to the highest price"""
+"""Smallest size of the parameter by which utility falls in the price, the same for all customers"""
 STEPS = 8
 """Largest number of Newton steps of a fit to all releases"""
 _BLOCK_OFFERS = 2**16
@@ -54,7 +55,7 @@ _ALL_REPLICAS = slice(None)
 _MIN_DRAW_WIDTH = 0.5
 """Floor of the width of posterior draws, in posterior standard deviations"""
 _CROSSED_WIDTH = 0.2
-"""Width of posterior draws, in posterior standard deviations, with features="interactions" """
+"""Width of posterior draws, in posterior standard deviations, where customers differ in slope"""
 _LEAST_NOISE = 2.0
 """Floor of the noise assumed in releases, since the fit uses synthetic customers, and an exact fit
 to the first releases may lock in prices from which nothing more is learned"""
@@ -90,10 +91,14 @@ class ScoredSales(Fading):
         self._effects = price_features(spec, self.features)  # (K, e)
         self._uniforms = self.streams.uniforms("exploration")
         self._normals = self.streams.normals("posterior", D)
+        self._slope_normals = self.streams.normals("price slope", 1)
         self._customers = ImaginedCustomers(self.streams, spec.dim)
         self._ridge = prior_precision(spec.dim, D, self.features)
         self._aimed = AimedScores(R, D) if self.crossed else None
-        self._admissible = falling if self.features == "additive" else in_ball
+        # index of the price slope that all customers share, if there is one
+        shared = {"interactions": None, "shrunk": spec.dim + 1}.get(self.features, spec.dim)
+        self._shared_slope = shared
+        self._admissible = in_ball if shared is None else partial(falling, at=shared)
         self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
         self._played: Floats = np.zeros((R, D))
@@ -153,16 +158,22 @@ class ScoredSales(Fading):
                 self._aimed.aim(self._rows(customers, best)[:, 0], some)
 
     def _draw(self) -> None:
-        root = np.linalg.cholesky(np.linalg.inv(self._precision))
-        draw = self._mirrored(self._width * np.matvec(root, self._normals()))
-        self._played = self._admissible(self._theta + draw)
+        covariance = np.linalg.inv(self._precision)
+        draw = self._width * np.matvec(np.linalg.cholesky(covariance), self._normals())
+        if self.features == "shrunk":
+            # A price at which nobody buys tells nothing of the slope. So the shared slope is drawn
+            # as widely as with one slope for all, and other parameters by their regression on it.
+            at, width = self._shared_slope, min_width(self.releases.mu)
+            widened = sqrt(width**2 - self._width**2) * self._slope_normals()
+            draw = draw + widened * covariance[..., at] / np.sqrt(covariance[:, [at], at])
+        self._played = self._admissible(self._theta + self._mirrored(draw))
         self._policies = with_latest(self._policies, self._played)
 
     def _mirrored(self, draw: Floats) -> Floats:
-        """Reflect draws, (R, D), by which demand would rise in the price, unless it is a curve."""
-        if self.features != "additive":
+        """Reflect draws, (R, D), by which demand would rise in the price for all customers."""
+        if self._shared_slope is None:
             return draw
-        return np.where(self._theta[:, -1:] + draw[:, -1:] > 0, -draw, draw)
+        return np.where((self._theta + draw)[:, [self._shared_slope]] > 0, -draw, draw)
 
     def _blocks(self) -> Iterator[slice]:
         """Yield slices of few replicas, whose synthetic customers need little memory."""
@@ -368,7 +379,8 @@ class FadePrices(WarmStarted, ScoredSales):
         after release m     one fit gives a quadratic likelihood; each of six priors, of effects
                             small to large, has there its mean and its evidence in closed form;
                             theta = the mean over priors, weighted by their evidence; a constant
-                            and a slope that all customers share have wide priors
+                            and a slope that all customers share have wide priors; the draw is
+                            wider along this slope, and reflected if it would be positive
 
     p is computed from the theta in force when the reward arrives. With delayed rewards the prices
     of a batch are therefore those of older policies, each for its share of the synthetic customers.
@@ -405,7 +417,7 @@ class FadePrices(WarmStarted, ScoredSales):
             return super()._posterior()
         self._mode, precision = self._fit(self._mode)
         theta, precision = averaged(self._mode, precision, self.spec.dim)
-        return in_ball(theta), precision
+        return self._admissible(theta), precision
 
 
 def min_width(mu: float) -> float:
@@ -530,19 +542,19 @@ class FadeCurve(ScoredSales):
     def _posterior(self) -> tuple[Floats, Floats]:
         log_odds = np.zeros(self.R)  # of a curve
         fits = [(x.copy(), self._precision.copy()) for x in self._fits]
-        past = self._faded()
+        past, line = self._faded(), partial(falling, at=self.spec.dim)
         for some in self._blocks():
             sums = self._score_sums(past, some)
             for (theta, precision), ridge, allowed, sign in zip(
-                fits, self._ridges, (self._falling, in_ball), (-1, 1), strict=True
+                fits, self._ridges, (line, in_ball), (-1, 1), strict=True
             ):
                 fit = ReleasedScores(*sums, ridge=ridge, admissible=allowed)
                 theta[some], precision[some] = fit.maximise(theta[some], STEPS)
                 log_odds[some] += sign * fit.log_evidence(theta[some], precision[some])
-        (line, flat), (curve, wide) = fits
-        self._fits = [line, curve]
+        (straight, flat), (curve, wide) = fits
+        self._fits = [straight, curve]
         self._bent = (self._coin() < expit(log_odds))[:, None]
-        return np.where(self._bent, curve, line), np.where(self._bent[..., None], wide, flat)
+        return np.where(self._bent, curve, straight), np.where(self._bent[..., None], wide, flat)
 
     def _score_sums(self, past: Faded, some: slice) -> tuple[Scores, Floats, Floats]:
         sales, K, D = self._sales[some], self.spec.n_actions, self.statistic.dim
@@ -563,11 +575,7 @@ class FadeCurve(ScoredSales):
         return Scores(*joined), block_diag(users, design), np.concatenate([sums, released], axis=1)
 
     def _mirrored(self, draw: Floats) -> Floats:
-        rises = (self._theta + draw)[:, self.spec.dim, None] > 0
-        return np.where(rises & ~self._bent, -draw, draw)
-
-    def _falling(self, theta: Floats) -> Floats:
-        return falling(theta, self.spec.dim)
+        return np.where(self._bent, draw, super()._mirrored(draw))
 
     def _allowed(self, theta: Floats) -> Floats:
-        return np.where(self._bent, in_ball(theta), self._falling(theta))
+        return np.where(self._bent, in_ball(theta), falling(theta, self.spec.dim))

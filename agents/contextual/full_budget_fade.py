@@ -49,7 +49,7 @@ class FullBudgetFADE(Arms):
     def chosen(self, spec: ContextualSpec) -> Fading:
         epsilon, delta = self.release_epsilon, self.release_delta
         if spec.priced:
-            return PricesInFull(epsilon=epsilon, delta=delta)
+            return PricesInFull(epsilon=epsilon, delta=delta, features="shrunk")
         if spec.shared:
             return SlatesInFull(epsilon=epsilon, delta=delta)
         return ArmsInFull(epsilon=epsilon, delta=delta, level=not link_fixes_middle(spec))

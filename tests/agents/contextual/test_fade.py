@@ -58,7 +58,7 @@ VARIANTS = {
     "logistic": (FADE(model="regression", response="logistic"), SHARED), "demand": (FADE(), PRICES),
     "demand of rewards": (REWARDS, PRICES), "interactions": (FADE(features="interactions"), PRICES),
     "curve": (FADE(), replace(PRICES, link="identity")), "costs": (FADE(), COSTS),
-    "shrunk": (FADE(features="shrunk"), PRICES),
+    "additive": (FADE(features="additive"), PRICES),
     "curve, delayed": (FADE(features="curve"), replace(PRICES, delay=20)),
     "other batches": (FADE(model="moments", first_batch=70, growth=0.0, fade=0.9), DISJOINT),
     "delayed": (FADE(), replace(PRICES, delay=20)),
@@ -171,8 +171,8 @@ def test_batches_grow_by_a_tenth():
         (FADE(), contextual(n_actions=5), ceil(22.5 * sqrt(50) / mu)),
         (FADE(), contextual(dim=9, shared=True), ceil(24 / mu)),
         (REWARDS, prices, ceil(80 / mu)),
-        (FADE(), prices, ceil(20 / mu)),
-        (FADE(features="shrunk"), prices, ceil(10 * sqrt(8) / mu)),
+        (FADE(features="additive"), prices, ceil(20 / mu)),
+        (FADE(), prices, ceil(10 * sqrt(8) / mu)),
         (FADE(epsilon=inf), prices, 8),
         (FADE(epsilon=inf), contextual(), 30),
         (FADE(first_batch=7), contextual(), 7),
@@ -291,7 +291,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         FadeArms: 2 * sqrt(1 + 0.15**2 + 0.2**2 * (variant in LEVELS)),
         FadeSlates: sqrt(4 * 1.09 + 2 * 0.275**2),
         FadeCurve: sqrt(4 + 4.5 * 0.35**2),
-        FadePrices: sqrt(4 + 4.5 * (0.5 if variant in ("interactions", "shrunk") else 0.35) ** 2),
+        FadePrices: sqrt(4 + 4.5 * (0.35 if variant == "additive" else 0.5) ** 2),
     }[type(inner)]
     seen = sqrt(sum(config.fade ** (2 * k) for k in range(len(sums._ends))))
     share = 1.0
@@ -326,8 +326,7 @@ def adversaries(spec, count, seed):
     return x, rng.integers(0, spec.n_actions, count), rng.choice(odd, count)
 
 
-STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards")
-STEEP += ("interactions", "shrunk")
+STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards", "additive")
 
 
 @every_variant

@@ -178,7 +178,7 @@ def test_imagined_customers_see_the_prices_that_were_asked(prior):
         agent.update(x, action, rng.integers(0, 2, 1) * PRICES.margins[action])
     customers = rng.uniform(-0.5, 0.5, (1, 40, 2))
     shown = agent._offered_rows(customers)[0]
-    every = demand_rows(PRICES, customers[0])
+    every = demand_rows(PRICES, customers[0], "additive" if prior else "shrunk")
     starts = [0, *agent._ends[:-1]]
     for j, start in enumerate(starts):
         profit = PRICES.margins * expit(every @ in_force[start][0])

@@ -247,7 +247,7 @@ def test_releases_without_noise_are_not_taken_at_their_word(monkeypatch):
         lambda *facts: seen.append(facts[2]) or faded(*facts),
     )
     for epsilon in (inf, 1.0):
-        agent = FADE(epsilon=epsilon, first_batch=2).make(PRICES, Streams([0]))
+        agent = FADE(epsilon=epsilon, first_batch=2, features="additive").make(PRICES, Streams([0]))
         for _ in range(2):
             agent.update(np.zeros((1, 2)), np.array([0]), np.array([1.0]))
     assert seen == [2.0, agent.sums.stddev]
@@ -283,23 +283,25 @@ def test_imagined_customers_have_the_released_moments():
     np.testing.assert_allclose(np.cov(made.reshape(-1, 2).T), covariance, atol=3e-3)
 
 
-def test_steep_demand_is_learned_without_privacy():
-    """Statistical: utility falls by 17 from the lowest price to the highest; at epsilon = inf 5
-    replicas lose less than 2 % of the best prices' profit (random prices: 48 %)."""
+@pytest.mark.parametrize(("features", "share"), [("additive", 0.98), ("shrunk", 0.96)])
+def test_steep_demand_is_learned_without_privacy(features, share):
+    """Statistical: utility falls by 17 from the lowest price to the highest; at epsilon = inf 20
+    replicas earn 100 % of the best prices' profit with one slope, 99 +- 0.6 % if effects are
+    shrunk, whose draws of the slope are as wide as its posterior (random prices: 52 %)."""
     truth, rng = np.array([6.0, 2.0, -12.0]), np.random.default_rng(3)
-    spec = replace(PRICES, horizon=3000)
-    agent = FADE(epsilon=inf).make(spec, Streams(range(5)))
-    for _ in range(2999):
-        x = rng.uniform(-0.7, 0.7, (5, 2))
+    spec = replace(PRICES, horizon=1500)
+    agent = FADE(epsilon=inf, features=features).make(spec, Streams(range(20)))
+    for _ in range(1499):
+        x = rng.uniform(-0.7, 0.7, (20, 2))
         action = agent.act(x)
-        sale = expit(demand_rows(spec, x) @ truth)[np.arange(5), action]
-        agent.update(x, action, spec.margins[action] * (rng.random(5) < sale))
-    x = rng.uniform(-0.7, 0.7, (500, 5, 2))
+        sale = expit(demand_rows(spec, x) @ truth)[np.arange(20), action]
+        agent.update(x, action, spec.margins[action] * (rng.random(20) < sale))
+    x = rng.uniform(-0.7, 0.7, (500, 20, 2))
     profit = np.array([spec.margins * expit(demand_rows(spec, one) @ truth) for one in x])
     played = np.array([agent.scores(one).argmax(axis=1) for one in x])
     earned = np.take_along_axis(profit, played[..., None], -1)
     best = profit.max(axis=-1).mean()
-    assert earned.mean() > 0.98 * best
+    assert earned.mean() > share * best
     assert profit.mean() < 0.6 * best
 
 
@@ -375,7 +377,8 @@ def test_priors_are_averaged_by_their_evidence():
 
 def test_draws_that_rise_in_the_price_are_mirrored(monkeypatch):
     """None is moved to the least slope, where half of all draws as wide as these would be."""
-    agent = FADE(epsilon=1.0, first_batch=5).make(PRICES, Streams(range(200)))
+    config = FADE(epsilon=1.0, first_batch=5, features="additive")
+    agent = config.make(PRICES, Streams(range(200)))
     wide = np.tile([0.0, 0.0, -0.1], (200, 1)), np.tile(np.eye(3) / 25, (200, 1, 1))
     monkeypatch.setattr(agent, "_posterior", lambda: wide)
     for _ in range(5):
