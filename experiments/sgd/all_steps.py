@@ -29,7 +29,7 @@ SCALES = (1.0, 2.0, 4.0, 8.0, 16.0)
 _BOUND, _NOISE, _RADIUS = 1.25, 0.05, 2.0  # of answers, their standard deviation; of the box
 _TRUE_LIPSCHITZ = 6.5  # of (y - <x, w>)^2 on the box, |x|_1 = 1
 _BLOCK, _STOPS = 500, 10  # steps whose noise is drawn together; points of a curve
-_LARGEST = 2000  # default largest T; each step takes some 30 microseconds
+_LARGEST_HORIZON = 2000  # default largest T; each step takes some 30 microseconds
 
 
 class Problem(NamedTuple):
@@ -128,7 +128,7 @@ def reproduce(request: Request) -> Reproduced:
     """Run the printed rows of NoisySGD with T^2 steps; rows choose a T, such as "T=1000"."""
     whole("replicas", request.replicas, 2)  # there are standard errors
     _, values = selected(request.name, request.rows, {}, {"T": int})
-    (most,) = values.get("T", [_LARGEST])
+    (most,) = values.get("T", [_LARGEST_HORIZON])
     whole("T", most, 2)
     printed = [row for row in rows() if row.algorithm == "NoisySGD"]
     at_most = [row for row in printed if row.setting.users <= most]
