@@ -40,6 +40,7 @@ def curves(
         ax: axes to draw on, new ones by default.
         settings: further ones of the axes, such as `title` or `ylim`.
     """
+    lines: dict[str, tuple[Any, Floats]]
     if isinstance(runs, Mapping):
         lines = {name: (rounds, regret) for name, regret in runs.items()}
     else:
@@ -47,8 +48,8 @@ def curves(
     labels = dict(zip(lines, lines, strict=True)) if labels is None else labels
     ax = ax or _axes()
     for place, (name, label) in enumerate(labels.items()):
-        marks, regret = lines[name]
-        marks = np.arange(1, len(regret) + 1) if marks is None else np.asarray(marks)
+        given, regret = lines[name]
+        marks = np.arange(1, len(regret) + 1) if given is None else np.asarray(given)
         mean, half = regret.mean(axis=1), half_band(regret)
         dashes = DASHES[place % len(DASHES)]
         (line,) = ax.plot(marks, mean, ls=dashes, lw=2.5, label=label)

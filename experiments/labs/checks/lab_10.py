@@ -29,6 +29,14 @@ CHECKS: Checks = {
         ),
     ],
     "10.4": [
+        (lambda offers_needed: offers_needed > 100, "Give a number of offers."),
+        (
+            lambda offers_needed: 1_700 < offers_needed < 3_300,
+            "z grows like the root of the number of offers: how many would each of your four fits "
+            "have needed?",
+        ),
+    ],
+    "10.5": [
         (
             lambda rounds_a_row: 7.4 < rounds_a_row < 7.55,
             "All rounds over all rows; and your list has at least three entries.",
