@@ -1,6 +1,6 @@
 """FADE's pricing agents, whose model of demand is a posterior given all released sums."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import ceil, sqrt
 from typing import Any, Literal, cast
@@ -163,7 +163,7 @@ class ScoredSales(Fading):
         if self.features == "shrunk":
             # A price at which nobody buys tells nothing of the slope. So the shared slope is drawn
             # as widely as with one slope for all, and other parameters by their regression on it.
-            at, width = self._shared_slope, min_width(self.releases.mu)
+            at, width = cast(int, self._shared_slope), min_width(self.releases.mu)
             widened = sqrt(width**2 - self._width**2) * self._slope_normals()
             draw = draw + widened * covariance[..., at] / np.sqrt(covariance[:, [at], at])
         self._played = self._admissible(self._theta + self._mirrored(draw))
@@ -543,10 +543,11 @@ class FadeCurve(ScoredSales):
         log_odds = np.zeros(self.R)  # of a curve
         fits = [(x.copy(), self._precision.copy()) for x in self._fits]
         past, line = self._faded(), partial(falling, at=self.spec.dim)
+        limits: tuple[Callable[[Floats], Floats], ...] = line, in_ball
         for some in self._blocks():
             sums = self._score_sums(past, some)
             for (theta, precision), ridge, allowed, sign in zip(
-                fits, self._ridges, (line, in_ball), (-1, 1), strict=True
+                fits, self._ridges, limits, (-1, 1), strict=True
             ):
                 fit = ReleasedScores(*sums, ridge=ridge, admissible=allowed)
                 theta[some], precision[some] = fit.maximise(theta[some], STEPS)

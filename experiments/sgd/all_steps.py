@@ -138,8 +138,8 @@ def reproduce(request: Request) -> Reproduced:
     records: list[dict[str, object]] = []
     for T, some in grouped(at_most, lambda row: row.setting.users).items():
         problems = [Problem(row.setting.dim, row.sparse) for row in some]
-        values = curves(problems, T, request.replicas, seed=request.seed)
-        for row, found in zip(some, values, strict=True):
+        curves_of_rows = curves(problems, T, request.replicas, seed=request.seed)
+        for row, found in zip(some, curves_of_rows, strict=True):
             records += _records(row, found, epsilons(T))
     drawings = {"figure-5-2-c": partial(_draw, records)} if request.saved else {}
     return reproduced(request, "all-steps", records, [_table(records)], drawings)
