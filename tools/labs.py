@@ -13,6 +13,7 @@ import ast
 import hashlib
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -132,11 +133,15 @@ def is_fresh(lab: Lab) -> bool:
 
 
 def main(numbers: list[str]) -> None:
-    """Store the outputs of these labs, or of those whose code has changed."""
-    for lab in map(find, map(int, numbers)) if numbers else labs():
-        if numbers or not is_fresh(lab):
-            store(lab)
-            print(f"lab {lab.number}: stored in {OUTPUTS.relative_to(ROOT)}")
+    """Store the outputs of these labs, or of those whose code has changed, each in a process."""
+    if len(numbers) == 1:
+        lab = find(int(numbers[0]))
+        store(lab)
+        print(f"lab {lab.number}: stored in {OUTPUTS.relative_to(ROOT)}")
+        return
+    for one in numbers or [str(lab.number) for lab in labs() if not is_fresh(lab)]:
+        # a process of its own: what a lab leaves behind would change the next
+        subprocess.run([sys.executable, __file__, one], check=True)
 
 
 if __name__ == "__main__":
