@@ -103,14 +103,18 @@ def draw(results: Results, path: Path) -> None:
         figure = Figure(figsize=(5.0, 3.3), layout="constrained")
         axes = figure.subplots()
         colours = iter((COLOURS[2], COLOURS[0], COLOURS[1]))
+        ends = {run.name: run.regret[-1].mean() for run in results.runs}
+        close = 0.08 * max(ends.values())  # the height of a label
         for run in sorted(results.runs, key=lambda run: -run.certificate.claimed_epsilon):
             epsilon = run.certificate.claimed_epsilon
             label = "no privacy" if epsilon == inf else f"epsilon {epsilon:g}"
             label = _ZEROS.get(run.name, label)
             colour, dashes = ("0.45", "--") if run.name in _ZEROS else (next(colours), "-")
             rounds(axes, run.marks, run.regret, label, color=colour, dashes=dashes)
-            place, height = run.marks[-1], run.regret[-1].mean()
-            how: dict[str, Any] = {"textcoords": "offset points", "va": "center", "color": colour}
+            place, height = run.marks[-1], ends[run.name]
+            near = [end > height for end in ends.values() if 0 < abs(end - height) < close]
+            va = "center" if not near else "top" if near[0] else "bottom"  # labels do not overlap
+            how: dict[str, Any] = {"textcoords": "offset points", "va": va, "color": colour}
             axes.annotate(label, (place, height), (5, 0), annotation_clip=False, **how)
         axes.set_xlim(0, int(results.runs[0].marks[-1]))
         axes.set_ylim(bottom=0)
