@@ -40,7 +40,7 @@ from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.people import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.specs.rivals import RivalsSpec
-from dpbandit.specs.selling import PriceListSpec
+from dpbandit.specs.selling import PriceListSpec, SellingSpec
 from tests.broken.ledgers import PromisesAlone
 from tests.each import asserting, by_rota, each, refused
 from tests.envs.contextual.ratings_files import ARGUMENTS
@@ -200,7 +200,8 @@ def plays(name, spec):
     if not isinstance(spec, ContextualSpec):  # a price
         return False
     if name in PRICING:
-        return isinstance(spec, PriceListSpec)
+        of_demand = name in ("fade-prices", "fade-curve")  # margins may depend on the customer
+        return isinstance(spec, SellingSpec if of_demand else PriceListSpec)
     if name in AT_HOME and isinstance(spec, PriceListSpec):
         return False
     return name in CONTEXTUAL and name not in (OF_EACH_ARM if spec.shared else OF_ALL_ARMS)
