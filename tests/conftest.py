@@ -65,7 +65,8 @@ SAVE = Figure.savefig
 
 def save_once(figure, path, *, dpi=None, **how):
     """Save without the search for a layout, which draws everything twice."""
-    kind = {".png": FigureCanvasAgg, ".svg": FigureCanvasSVG}.get(Path(path).suffix)
+    named = isinstance(path, str | Path)  # else a buffer, for a picture as it is
+    kind = named and {".png": FigureCanvasAgg, ".svg": FigureCanvasSVG}.get(Path(path).suffix)
     if not kind:
         return SAVE(figure, path, dpi=dpi, **how)
     figure.set_layout_engine("none")

@@ -62,7 +62,7 @@ def alike(new, old):
     )
 
 
-@pytest.mark.parametrize("number", by_rota([lab.number for lab in labs() if is_fresh(lab)], 4))
+@pytest.mark.parametrize("number", by_rota([lab.number for lab in labs() if is_fresh(lab)], 9))
 def test_stored_outputs_are_those_of_the_program(number, monkeypatch, tmp_path):
     """Text, and each picture's size and description: titles, and where its lines end."""
     monkeypatch.chdir(tmp_path)
