@@ -67,6 +67,7 @@ def digest(lab: Lab) -> str:
 def run(lab: Lab) -> Iterator[tuple[Any, Output]]:
     """Run a lab as a script, cell by cell; yield each code cell with its output."""
     module = ModuleType("__main__")
+    plt.close("all")
     with rc_context({"backend": "agg"}), patch.dict(sys.modules, {"__main__": module}):
         for cell in cells_of(lab):
             if cell.cell_type == "code":

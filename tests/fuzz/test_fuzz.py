@@ -30,7 +30,7 @@ def built(tmp_path_factory):
 def count(built, tmp_path, monkeypatch):
     """Run lines, each in a folder of its own: faults, how often of which kind; and exit codes."""
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("dpbandit.commands.studies.find_spec", lambda name: None)  # no JupyterLab
+    monkeypatch.setattr("dpbandit.commands.labs.find_spec", lambda name: None)  # no JupyterLab
     monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
     monkeypatch.chdir(tmp_path)
 
