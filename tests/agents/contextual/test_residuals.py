@@ -25,6 +25,7 @@ from dpbandit.agents.contextual.fade_prices import (
     AimedScores,
     ImaginedCustomers,
     falling,
+    min_width,
 )
 from dpbandit.agents.contextual.fade_slates import ImaginedSlates
 from dpbandit.agents.contextual.fading import in_force
@@ -384,6 +385,35 @@ def test_draws_that_rise_in_the_price_are_mirrored(monkeypatch):
     for _ in range(5):
         agent.update(np.zeros((200, 2)), np.zeros(200, np.int64), np.zeros(200))
     assert (agent._played[:, -1] == -0.05).mean() < 0.1
+
+
+@pytest.mark.parametrize("slope", [-20.0, -0.1])
+def test_the_shared_slope_of_shrunk_effects_is_drawn_as_widely_as_one_slope_for_all(
+    slope, monkeypatch
+):
+    """Statistical: 4,000 draws from one posterior. A slope far below 0 has the covariance of narrow
+    draws and of a wide one along the slope's regression, to 10 %, 4 errors of a variance; of one
+    near 0 no draw rises, and few are moved to the least slope, where half of them would be."""
+    agent = FADE(epsilon=4.0, first_batch=5, features="shrunk").make(PRICES, Streams(range(4000)))
+    root = np.tril(np.random.default_rng(3).normal(0, 0.3, (6, 6))) + np.eye(6)
+    mean, covariance = np.zeros(6), root @ root.T
+    mean[3] = slope
+    posterior = [np.tile(x, (4000, *[1] * x.ndim)) for x in (mean, np.linalg.inv(covariance))]
+    monkeypatch.setattr(agent, "_posterior", lambda: posterior)
+    for _ in range(5):
+        agent.update(np.zeros((4000, 2)), np.zeros(4000, np.int64), np.zeros(4000))
+    played, width = agent._played, min_width(agent.releases.mu)
+    assert 0.2 < width < 1
+    if slope == -0.1:
+        assert played[:, 3].max() == -0.05
+        assert (played[:, 3] == -0.05).mean() < 0.1
+        return
+    along = covariance[:, [3]] / sqrt(covariance[3, 3])
+    expected = 0.2**2 * covariance + (width**2 - 0.2**2) * along @ along.T
+    np.testing.assert_allclose(expected[3, 3], width**2 * covariance[3, 3])
+    scale = np.sqrt(np.diag(expected))
+    found = np.cov((played / scale).T)
+    np.testing.assert_allclose(found, expected / np.outer(scale, scale), atol=0.1)
 
 
 def learned(truth, noise, replicas):
