@@ -284,11 +284,12 @@ def test_imagined_customers_have_the_released_moments():
     np.testing.assert_allclose(np.cov(made.reshape(-1, 2).T), covariance, atol=3e-3)
 
 
-@pytest.mark.parametrize(("features", "share"), [("additive", 0.98), ("shrunk", 0.96)])
+@pytest.mark.parametrize(("features", "share"), [("additive", 0.99), ("shrunk", 0.98)])
 def test_steep_demand_is_learned_without_privacy(features, share):
-    """Statistical: utility falls by 17 from the lowest price to the highest; at epsilon = inf 20
-    replicas earn 100 % of the best prices' profit with one slope, 99 +- 0.6 % if effects are
-    shrunk, whose draws of the slope are as wide as its posterior (random prices: 52 %)."""
+    """Statistical: utility falls by 17 from the lowest price to the highest. At epsilon = inf 20
+    replicas earn 99.89 ± 0.04 % of the best prices' profit with one slope, and 99.4 ± 0.4 % if
+    effects are shrunk, whose draws of the slope are wide (random prices: 52 %); limits are 4
+    errors or more below."""
     truth, rng = np.array([6.0, 2.0, -12.0]), np.random.default_rng(3)
     spec = replace(PRICES, horizon=1500)
     agent = FADE(epsilon=inf, features=features).make(spec, Streams(range(20)))
