@@ -227,7 +227,7 @@ results.summary()[["agent", "mean", "se", "certified_epsilon"]]
 # %% tags=["picture"]
 axes = results.frontier(ax=plt.subplots(figsize=(8, 4), layout="constrained")[1])
 axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-axes.set_title("Orange juice: what privacy costs in dollars")
+axes.set_title("Orange juice: what privacy costs in dollars", loc="left")
 end = results.summary().set_index("agent")["mean"]
 assert end["fade:epsilon=0.1"] > end["fade:epsilon=1.0"]  # by more than 4 standard errors
 assert end["fade:epsilon=1.0"] < end["BestFixed"]
