@@ -48,8 +48,8 @@ def curves(
     labels = dict(zip(lines, lines, strict=True)) if labels is None else labels
     ax = ax or _axes()
     for place, (name, label) in enumerate(labels.items()):
-        given, regret = lines[name]
-        marks = np.arange(1, len(regret) + 1) if given is None else np.asarray(given)
+        rounds, regret = lines[name]
+        marks = np.arange(1, len(regret) + 1) if rounds is None else np.asarray(rounds)
         mean, half = regret.mean(axis=1), half_band(regret)
         dashes = DASHES[place % len(DASHES)]
         (line,) = ax.plot(marks, mean, ls=dashes, lw=2.5, label=label)
