@@ -236,7 +236,7 @@ check("17.3", released, violated)
 
 # %%
 def leaks(config, spec):
-    """What differs between two worlds with one billboard, in words; an empty list if nothing."""
+    """Replace one user with the same releases; return what else differs, in words."""
     try:
         return billboard_differences(*two_worlds(config, spec, (0, 14), replicas=4))
     except AssertionError as sentence:  # the two worlds do not even release at the same time

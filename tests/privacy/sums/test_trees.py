@@ -307,12 +307,12 @@ class Counted(float):
 def test_a_tree_has_logarithmic_space_and_constant_time(monkeypatch):
     """Smith and Thakurta (2013) promise O(log T) vectors of memory and as many operations a round:
     the tree keeps one prefix for each bit of T, and a round draws one noise and adds one at
-    most. Counted in every round; the sums are those of the bits."""
+    most. Counted in every round. The noise of round t is t: N_t sums t's leading bits, by hand."""
     monkeypatch.setattr(Counted, "additions", 0)
     drawn = []
-    noise = Tree().of(lambda: drawn.append(Counted(2.0 ** -len(drawn))) or drawn[-1], stddev=1.0)
+    noise = Tree().of(lambda: drawn.append(Counted(len(drawn) + 1)) or drawn[-1], stddev=1.0)
     for t in range(1, 2**12):
-        noise()
+        assert noise() == sum(t >> k << k for k in range(12) if t >> k & 1)
         assert len(drawn) == t
         assert Counted.additions <= t
         assert len(noise.prefix) == t.bit_length()
