@@ -13,14 +13,12 @@ import ast
 import hashlib
 import io
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import jupytext
 import matplotlib.pyplot as plt
@@ -68,7 +66,7 @@ def run(lab: Lab) -> Iterator[tuple[Any, Output]]:
     """Run a lab as a script, cell by cell; yield each code cell with its output."""
     module = ModuleType("__main__")
     plt.close("all")
-    with rc_context({"backend": "agg"}), patch.dict(sys.modules, {"__main__": module}):
+    with rc_context({"backend": "agg"}), _as_main(module):
         for cell in cells_of(lab):
             if cell.cell_type == "code":
                 printed = io.StringIO()
@@ -76,6 +74,21 @@ def run(lab: Lab) -> Iterator[tuple[Any, Output]]:
                     _execute(cell.source, vars(module))
                 yield cell, Output(printed.getvalue(), [*map(plt.figure, plt.get_fignums())])
                 plt.close("all")
+
+
+@contextmanager
+def _as_main(module: ModuleType) -> Iterator[None]:
+    """Make a module `__main__`, where pickle looks for the classes of a lab.
+
+    No `patch.dict`: it also takes away what was imported inside, and a second import of a module
+    makes new classes, of which no object of the first is an instance.
+    """
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = module
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = before
 
 
 def _execute(source: str, scope: dict[str, Any]) -> None:
@@ -134,15 +147,11 @@ def is_fresh(lab: Lab) -> bool:
 
 
 def main(numbers: list[str]) -> None:
-    """Store the outputs of these labs, or of those whose code has changed, each in a process."""
-    if len(numbers) == 1:
-        lab = find(int(numbers[0]))
-        store(lab)
-        print(f"lab {lab.number}: stored in {OUTPUTS.relative_to(ROOT)}")
-        return
-    for one in numbers or [str(lab.number) for lab in labs() if not is_fresh(lab)]:
-        # a process of its own: what a lab leaves behind would change the next
-        subprocess.run([sys.executable, __file__, one], check=True)
+    """Store the outputs of these labs, or of those whose code has changed."""
+    for lab in map(find, map(int, numbers)) if numbers else labs():
+        if numbers or not is_fresh(lab):
+            store(lab)
+            print(f"lab {lab.number}: stored in {OUTPUTS.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

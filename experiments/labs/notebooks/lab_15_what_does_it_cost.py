@@ -318,7 +318,7 @@ for name in ROWS:
     fits = proof.epsilon <= 1 and proof.claimed_delta <= 1e-5 and proof.notion.implies(whole)
     allowed |= {name} if fits else set()
     print(f"{name}: epsilon {proof.epsilon:.3f}, delta {proof.claimed_delta:g}, {proof.notion}")
-print(allowed)
+print(*sorted(allowed), sep=", ")
 
 # %% [markdown] tags=["solution"]
 # The printed agent of Shariff and Sheffet has far more privacy than the column asks for: allowed,
