@@ -23,10 +23,8 @@ from dpbandit.base import (
     Ints,
     best_allowed,
     clip_norm,
-    clip_range,
     norms,
     one_of,
-    pick,
     random_allowed,
 )
 from dpbandit.privacy.premises import ALL_FACTS, Fact
@@ -128,6 +126,13 @@ def customer_features(x: Floats, features: Features) -> tuple[Floats, Floats | N
     common = np.full((*x.shape[:-1], 1), _COMMON_SIZE)
     crossed = np.concatenate([common, _CROSSED_SIZE * x], axis=-1)
     return np.concatenate([x, common], axis=-1), crossed
+
+
+def shared_slope(dim: int, features: Features) -> int | None:
+    """Return the index in `demand_rows` of the price slope that all customers share, if any."""
+    if features == "interactions":
+        return None
+    return dim + 1 if features == "shrunk" else dim
 
 
 def price_features(spec: SellingSpec, features: Features) -> Floats:
@@ -253,16 +258,9 @@ class Priced(Around[Any]):
 
     def scores(self, context: Floats) -> Floats:
         sale = self.inner.scores(demand_rows(self.spec, context, self.features))
-        return self.largest_margins(context) * np.clip(sale, 0.0, 1.0)
+        return np.asarray(self.spec.largest_margins(context) * np.clip(sale, 0.0, 1.0))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         self.round += 1
         rows = demand_rows(self.spec, context, self.features)
-        margins = self.largest_margins(context)
-        dollars = clip_range(feedback, 0.0, float(margins.max()))  # against overflow; NaN is 0
-        self.inner.update(rows, action, np.minimum(dollars / pick(margins, action), 1.0))
-
-    def largest_margins(self, context: Floats) -> Floats:
-        """Return the margin in dollars, at each price, of all units a customer may buy, (R, K)."""
-        margins: Floats = self.spec.margins_at(context)
-        return margins if self.spec.most_units == 1 else self.spec.most_units * margins
+        self.inner.update(rows, action, self.spec.share_sold(context, action, feedback))

@@ -21,7 +21,7 @@ from dpbandit.agents.contextual.fading import (
 )
 from dpbandit.agents.contextual.moments import FadeMoments
 from dpbandit.base import MOST_ROUNDS, InputError
-from dpbandit.specs import AgentConfig, ContextualSpec, PriceListSpec
+from dpbandit.specs import AgentConfig, ContextualSpec, SellingSpec
 
 Model: TypeAlias = Literal[
     "asked", "arms", "answers", "slates", "prices", "moments", "regression", "demand"
@@ -193,7 +193,7 @@ def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
         changed["level"], private = private and learned, private and not learned
     if model == "demand":
         changed["first_batch"] = settings.plan().first(
-            spec, 20 * sqrt(demand_spec(cast(PriceListSpec, spec), features).dim)
+            spec, 20 * sqrt(demand_spec(cast(SellingSpec, spec), features).dim)
         )
         return Priced(kind(**changed), features=features, explore=changed["first_batch"])
     return PrivatelyCentred(kind(**changed)) if private else kind(**changed)

@@ -15,6 +15,7 @@ from dpbandit.agents.contextual.demand import (
     demand_rows,
     demand_spec,
     price_features,
+    shared_slope,
 )
 from dpbandit.agents.contextual.fading import (
     GOLDEN_STEP,
@@ -33,7 +34,7 @@ from dpbandit.agents.contextual.released_scores import (
     with_latest,
 )
 from dpbandit.agents.contextual.shrunk_effects import averaged, ridge_of
-from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, rows
+from dpbandit.base import Floats, Ints, Streams, clip_norm, rows
 from dpbandit.privacy import Parallel
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
@@ -95,10 +96,9 @@ class ScoredSales(Fading):
         self._customers = ImaginedCustomers(self.streams, spec.dim)
         self._ridge = prior_precision(spec.dim, D, self.features)
         self._aimed = AimedScores(R, D) if self.crossed else None
-        # index of the price slope that all customers share, if there is one
-        shared = {"interactions": None, "shrunk": spec.dim + 1}.get(self.features, spec.dim)
-        self._shared_slope = shared
-        self._admissible = in_ball if shared is None else partial(falling, at=shared)
+        self._shared_slope = shared_slope(spec.dim, self.features)
+        at = self._shared_slope
+        self._admissible = in_ball if at is None else partial(falling, at=at)
         self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
         self._played: Floats = np.zeros((R, D))
@@ -127,16 +127,8 @@ class ScoredSales(Fading):
         no_sale = self._no_sale_odds(np.vecdot(x, level), slope)
         return np.asarray(self.spec.largest_margins(context) / (1 + no_sale))
 
-    def share_sold(self, context: Floats, action: Ints, feedback: Floats) -> Floats:
-        """Return units sold, divided by the most a customer may buy, from a round's dollars."""
-        margins = self.spec.largest_margins(context)
-        dollars = clip_range(feedback, 0.0, float(margins.max()))  # overflow; NaN
-        if margins.ndim == 1:  # else they depend on the customer
-            return np.asarray(dollars / margins[action])
-        return np.asarray(dollars / np.take_along_axis(margins, action[..., None], axis=-1)[..., 0])
-
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        sold = self.share_sold(context, action, feedback)  # clipped to 1 by the statistic
+        sold = self.spec.share_sold(context, action, feedback)
         phi = demand_rows(self.spec, context, self.features, price=action)
         aimed = () if self._aimed is None else (self._aimed.along(phi),)
         release = self.sums.take_rounds(
@@ -379,15 +371,16 @@ class FadePrices(WarmStarted, ScoredSales):
         after release m     one fit gives a quadratic likelihood; each of six priors, of effects
                             small to large, has there its mean and its evidence in closed form;
                             theta = the mean over priors, weighted by their evidence; a constant
-                            and a slope that all customers share have wide priors; the draw is
-                            wider along this slope, and reflected if it would be positive
+                            and a slope that all customers share have wide priors; this slope
+                            is drawn more widely, and the draw reflected if it would be positive
 
     p is computed from the theta in force when the reward arrives. With delayed rewards the prices
     of a batch are therefore those of older policies, each for its share of the synthetic customers.
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2), or, with interactions,
-        sqrt(4 + 4.5 0.5^2).
+        shrunk or not, sqrt(4 + 4.5 0.5^2). If margins depend on the customer (`PremiumSpec`), hers
+        are used for her own price and her clipped sale alone; a fit uses synthetic customers'.
 
     **Limits.** Greedy play has no worst-case regret bound: a few runs play a price that does not
     sell for thousands of rounds. If utility is not linear in the price, as with two kinds of
@@ -530,9 +523,9 @@ class FadeCurve(ScoredSales):
             return super().update(context, action, feedback)
         price = self._in_turn(self.round)
         self.round += 1
-        sold = self.share_sold(context, action, feedback)
+        sold = self.spec.share_sold(context, action, feedback)
         at_release = np.full(self._sales.shape, self.round == self._before)
-        release = self._counts(np.minimum(sold, 1.0), price, at_release)
+        release = self._counts(sold, price, at_release)
         if release is not None:
             self._sales = release
             self._theta, self._precision = self._posterior()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents.contextual.demand import demand_rows
-from dpbandit.base import Floats, InputError, Ints, Streams, flag, gaussian_target, pick, whole
+from dpbandit.base import Floats, InputError, Ints, Streams, flag, gaussian_target, whole
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy import SecondMoments, certified_fading_sum
 from dpbandit.privacy.residuals import unit
@@ -126,8 +126,7 @@ def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
     """Return features (n, d), or (n, K, d) with a shared parameter; arms (n,); scaled rewards."""
     spec: Any = log.spec
     if spec.priced:
-        margins = spec.most_units * pick(spec.margins_at(log.context), log.action)
-        sold = (log.reward / margins).clip(0, 1)
+        sold = spec.share_sold(log.context, log.action, log.reward)
         return demand_rows(spec, log.context), log.action, 2 * sold - 1
     middle = (spec.reward_low + spec.reward_high) / 2
     r = (log.reward - middle) / spec.half_range

@@ -7,7 +7,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpbandit.base import MOST_ROUNDS, Floats, InputError, clip_norm, positive, whole
+from dpbandit.base import (
+    MOST_ROUNDS,
+    Floats,
+    InputError,
+    Ints,
+    clip_norm,
+    clip_range,
+    positive,
+    whole,
+)
 from dpbandit.specs.protocols import ContextualSpec
 
 
@@ -28,8 +37,24 @@ class SellingSpec(ContextualSpec):
         raise NotImplementedError
 
     def largest_margins(self, context: Floats) -> Floats:
-        """Return each arm's dollars for all units a customer may buy, (..., K), or (K,) of all."""
+        """Return each arm's dollars for all units that a customer may buy, (..., K).
+
+        The shape is (K,) if all contexts have the same margins.
+        """
         raise NotImplementedError
+
+    def share_sold(self, context: Floats, action: Ints, reward: Floats) -> Floats:
+        """Return units sold, divided by the most a customer may buy, from a round's dollars.
+
+        The share is clipped to [0, 1], and 0 if the reward is not finite.
+        """
+        margins = self.largest_margins(context)
+        dollars = clip_range(reward, 0.0, float(margins.max()))  # else a division may overflow
+        if margins.ndim == 1:
+            largest = margins[action]
+        else:
+            largest = np.take_along_axis(margins, action[..., None], axis=-1)[..., 0]
+        return np.minimum(dollars / largest, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,8 +144,8 @@ def test_margins_of_premiums_follow_the_context():
 def test_fade_offers_each_customer_her_best_price_at_her_cost():
     """Oracle: after a run of 150 customers prices are argmax (price - cost) x P(sale), by hand;
     synthetic customers with the same features are offered the same. Golden: at a cost of 0.65 one
-    unit of two, sold at 1.5, earns 0.85, half of 1.7; a customer without a number has the largest
-    cost. Power: costs move a fifth of the offers."""
+    unit of two, sold at 1.5, earns 0.85, half of 1.7; a context without a number counts as
+    zeros, at no cost, one that is too long is clipped. Power: costs move a fifth of the offers."""
     rng, two = np.random.default_rng(0), Streams(range(2))
     agent = FadePrices(epsilon=100.0, first_batch=50).make(COSTS, two)
     cost = rng.uniform(0.2, 0.8, (400, 2))
@@ -161,8 +161,9 @@ def test_fade_offers_each_customer_her_best_price_at_her_cost():
     imagined = agent._best(x.swapaxes(0, 1), agent._played[:, None])[:, 0]
     np.testing.assert_array_equal(imagined, best.T)
     assert np.mean(best[1:] != best[:-1]) > 0.2
-    x, dollars = np.array([[1.0, 0.5], [1.0, np.nan]]) / np.sqrt(2), np.array([0.85, np.nan])
-    np.testing.assert_allclose(agent.share_sold(x, np.array([1, 1]), dollars), [0.5, 0.0])
+    x = np.array([[1.0, 0.5], [1.0, np.nan], [9.0, 9.0]]) / np.sqrt(2)
+    share = COSTS.share_sold(x, np.array([1, 1, 1]), np.array([0.85, 1.5, 0.7]))
+    np.testing.assert_allclose(share, 0.5)
 
 
 def test_exploration_is_public_and_knows_no_data():
