@@ -197,14 +197,14 @@ class RaceIMED(SummedBatches):
     This project's own, after DP-IMED (`dp-imed`): its tail is lighter, its mean regret no
     higher at epsilon 1, and higher at 0.1. Arm a has n_a rounds, a noisy sum s_a of e_a releases::
 
-        every arm for ceil(first / epsilon) rounds, then after every batch
+        every arm for min(ceil(first / epsilon), T / (2 K)) rounds, then after every batch
           1. b = argmax s_a / n_a,  y = clip(s_b / n_b, 0, 1)
              E_a = evidence(s_a / n_a, y, n_a, e_a),  E_b = 0
           2. I_a = E_a + log n_a;  I_b = log T - slack;  a = argmin I;  a = b if 2 n_a > n_b
           3. G = lead_growth if a = b, else (log(T / n_a) - slack) / E_a, from 1.25 to 3
              play a until n_a is G times what it was
           4. s_a += sum of the batch's rewards + Laplace(1 / epsilon);  e_a += 1
-        anytime: I_b = log n_b and no switch to b in 2;  G = log(2 n_b / n_a) / E_a in 3
+        anytime: T is in no rule: I_b = log n_b, no switch to b, G = log(2 n_b / n_a) / E_a in 3
 
     1. Evidence uses the law of the sum of an arm's e_a noises; `dp-imed` counts them as one.
     2. An arm is given up at failure level 1 / T from the start, not at 1 / n_b.
@@ -229,6 +229,14 @@ class RaceIMED(SummedBatches):
     """nats by which Chernoff's exponent is assumed to be too small; unused if anytime"""
     lead_growth: Growth = 3.0
     """factor by which a batch multiplies the leader's rounds, >= 1.25; at most this for others"""
+
+    @property
+    def first_length(self) -> int:
+        length = super().first_length
+        if self.anytime:
+            return length
+        # Half of the horizon is left to learn from the first batches
+        return max(1, min(length, self.spec.horizon // (2 * self.K)))
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
         n, each = self.n[here], rows(here.size)

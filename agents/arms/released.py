@@ -12,10 +12,12 @@ from dpbandit.agents.arms.play import (
     ReleasedArms,
     kl_upper,
 )
-from dpbandit.base import Draws, Floats, Ints, at_height, best_allowed, rows, whole
+from dpbandit.base import Draws, Floats, Ints, at_height, best_allowed, clip_range, rows, whole
 from dpbandit.privacy.batches import gaussian_mu
 
 _MAX_DRAWS = 1_000_000  # largest setting `draws`, the posterior draws for one policy
+LEAST_RATE = 0.03
+"""Smallest rate of sales, or of no sales, by which the variance of one answer is estimated"""
 
 
 class AllocationTS(ReleasedArms):
@@ -35,11 +37,15 @@ class AllocationTS(ReleasedArms):
           3. p_a = the share of draws in which d_a is the largest
           4. L = max(ceil(growth t), ceil(first / epsilon)); play L rounds, each an arm from p
 
+    **Price lists**: a price of margin w_a has rewards 0 and w_a. Its sum counts sales, so the noise
+    is that of one sale at this price, not of the largest margin, and in step 2 the variance is
+    q (1 - q) in place of 1/4, q = clip((s_a + 1) / nn, 0.03, 0.97). Draws are multiplied by w_a.
+
     Guarantee:
         epsilon-DP of all actions, or (epsilon, delta) with delta > 0, for replacing one user's
         whole row of rewards: batches end at public rounds, and counts of plays decide which sums
         are released, so `CountedSums` covers all. It is joint DP, too, as arms are drawn before
-        users are seen.
+        users are seen. A sale is a reward divided by its price's public margin, clipped to [0, 1].
 
     **Regret** on users with the same law is near Thompson sampling's without privacy, plus a price
     of order K log T / epsilon; the tables are in the study. It has no proof here. If the best arm
@@ -72,6 +78,19 @@ class AllocationTS(ReleasedArms):
     """number of posterior draws of every arm; arms are played as often as they are best"""
     order = started(Draws)
     uniforms = started(Draws)
+
+    def begin(self) -> None:
+        super().begin()
+        # none if they vary by customer: her sale could not be multiplied by one margin
+        self.margins: Floats | None = getattr(self.spec, "margins", None)
+        if self.margins is not None:
+            self.low, self.high = 0.0, 1.0  # of sales, as shares of what a customer may buy
+
+    def feed(self, reward: Floats, arm: Ints) -> None:
+        if self.margins is not None:
+            dollars = clip_range(reward, 0.0, float(self.margins.max()))  # against overflow
+            reward = dollars / self.margins[arm]
+        super().feed(reward, arm)
 
     def reset(self) -> None:
         self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
@@ -135,14 +154,18 @@ class AllocationTS(ReleasedArms):
     def scores_of(self, r: int, draws: int | None = None) -> Floats:
         """Draw posterior scores of all arms of replica r, (draws, K); see step 2 of the class."""
         g, nn, e = self.coins[r], self.n[r] + 2, self.e[r]
-        variance, shape = 0.25 / nn, (draws or self.draws, self.K)
+        mean, shape = (self.s[r] + 1) / nn, (draws or self.draws, self.K)
+        variance = 0.25 / nn
+        if self.margins is not None:
+            q = np.clip(mean, LEAST_RATE, 1 - LEAST_RATE)
+            variance = q * (1 - q) / nn
         if self.mu > 0:
             variance = variance + e / (self.mu * nn) ** 2
-        d = (self.s[r] + 1) / nn + np.sqrt(variance) * g.standard_normal(shape)
+        d = mean + np.sqrt(variance) * g.standard_normal(shape)
         if self.mu == 0 and self.epsilon < inf:
             noise = g.standard_gamma(e, shape) - g.standard_gamma(e, shape)
             d = d + noise / (self.epsilon * nn)
-        return d
+        return d if self.margins is None else d * self.margins
 
 
 class KLUCBSums(OneArmBatches):

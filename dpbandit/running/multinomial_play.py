@@ -68,6 +68,8 @@ def multinomial_play(problem: Problem, player: Agent, streams: Streams) -> Multi
     """Return a `MultinomialPlay` if agent and problem support it, else None."""
     allowed = getattr(problem, "stationary", False) and hasattr(player, "count_block")
     allowed = allowed and problem.spec.masks == "none"
+    # there an agent's sums may count sales, not the totals in dollars
+    allowed = allowed and not problem.spec.priced
     # the only mechanism whose guarantee covers totals
     allowed = allowed and isinstance(getattr(player, "sums", None), CountedSums | None)
     return MultinomialPlay(problem, player, streams) if allowed else None

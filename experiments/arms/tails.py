@@ -28,6 +28,7 @@ FULL_SIZES: Sizes = {  # name of the means -> rounds, values of pure epsilon, mo
     "means": {
         "close": (1_000_000, (1.0, 0.1), 400),
         "steps": (1_000_000, (1.0, 0.1, 0.01), 400),
+        "hundred": (1_000_000, (1.0, 0.1), 40),
     },
     "rare": {
         "close": (1_000_000, (0.1,), 10_000),

@@ -33,12 +33,15 @@ from dpbandit.domains import Ball
 from dpbandit.envs import Arms
 from dpbandit.losses import Linear
 from dpbandit.privacy.batches import CountedSums
-from dpbandit.specs import ContextualSpec, ConvexSpec
+from dpbandit.specs import ContextualSpec, ConvexSpec, CostSpec, PriceListSpec
 from dpbandit.testing.checks import check_joint_dp
 from tests.broken.arms import EndsByAnExactSum, HalfTheLaplace, Unclipped
 from tests.each import by_rota, each, in_turn, refused
 
 SPEC = ContextualSpec(n_actions=2, dim=1, horizon=24)
+PRICED = PriceListSpec(
+    n_actions=2, dim=1, horizon=24, prices=(1.5, 3.0), unit_cost=0.5, reward_high=2.5
+)
 ONE = np.ones((1, 1))
 OURS = {"ats": AllocationTS(), "kl": KLUCBSums(), "race": RaceIMED()}
 
@@ -163,17 +166,35 @@ def test_allocations_by_hand():
 
 
 def test_draws_know_the_noise():
-    """Statistical: scores have variance 1 / (4 nn) + 2 e / (epsilon nn)^2, or with Gaussian noise
-    e / (mu nn)^2 in place of the second, and mean (s + 1) / nn. 100,000 draws; false alarm 1e-6."""
-    for delta in (1e-4, 0.3):
-        agent = AllocationTS(epsilon=0.5, delta=delta, draws=100_000).make(SPEC, Streams([0]))
+    """Statistical: scores have mean (s + 1) / nn and variance 1 / (4 nn) + 2 e / (epsilon nn)^2, or
+    with Gaussian noise e / (mu nn)^2 in place of the second. On a price list q (1 - q) is in place
+    of 1 / 4, times the margin squared. 100,000 draws; false alarm 1e-6."""
+    for delta, spec, margins in ((1e-4, SPEC, ONE), (0.3, SPEC, ONE), (1e-4, PRICED, [1.0, 2.5])):
+        agent = AllocationTS(epsilon=0.5, delta=delta, draws=100_000).make(spec, Streams([0]))
         agent.n, agent.s, agent.e = (np.array([x]) for x in ([98.0, 38.0], [49.0, 9.0], [3.0, 1.0]))
-        d, nn = agent.scores_of(0), np.array([100.0, 40.0])
+        d, nn = agent.scores_of(0) / margins, np.array([100.0, 40.0])
         noise = 2 * agent.e[0] / 0.25 if delta < 0.1 else agent.e[0] / agent.mu**2
-        variance = 0.25 / nn + noise / nn**2
+        variance = (np.array([0.25, 0.1875]) if spec is PRICED else 0.25) / nn + noise / nn**2
         slack = 5 * variance.max() ** 0.5 / 300
         np.testing.assert_allclose(d.mean(axis=0), [0.5, 0.25], atol=slack)
         np.testing.assert_allclose(d.var(axis=0), variance, rtol=0.05)
+
+
+def test_sums_of_prices_count_sales():
+    """By hand, without noise: a sale at either price adds 1, and no reward adds more; dollars are
+    summed where margins vary by customer, divided by the largest, 1.3."""
+    spec = replace(PRICED, horizon=9)
+    agent = AllocationTS(epsilon=inf, first=1.0, growth=0.1).make(spec, Streams([0]))
+    for arm, reward in ((0, 1.0), (1, 2.5), (1, 0.0), (1, 7.0), (0, -1.0)):
+        agent.act(ONE)
+        agent.update(ONE, np.array([arm]), np.array([reward]))
+    assert (agent.s.tolist(), agent.n.tolist()) == ([[1, 2]], [[2, 3]])
+    costs = CostSpec.of((1.0, 1.5), (0.2, 0.8), feature=1, length=2**0.5, dim=2, horizon=9)
+    agent = AllocationTS(epsilon=inf, first=1.0).make(costs, Streams([0]))
+    for arm, reward in ((0, 0.65), (1, 1.3)):
+        agent.act(np.ones((1, 2)))
+        agent.update(np.ones((1, 2)), np.array([arm]), np.array([reward]))
+    np.testing.assert_allclose(agent.s, [[0.5, 1]])
 
 
 def test_indices_by_hand():
