@@ -84,8 +84,10 @@ _QUIET_WORKERS = {
     "distributed.worker.profile.enabled": False,
     "distributed.worker.memory.monitor-interval": "2s",
     "distributed.admin.tick.interval": "1s",
+    # unset: with it, memory of every larger array is returned to the system and asked for again
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
-"""Settings of Dask without which its workers interrupt agents a hundred times a second."""
+"""Settings of Dask without which its workers take up to twice the time of other processes."""
 _TASKS_PER_THREAD = 2
 """Number of tasks that a worker of a Dask cluster has at once: one to play and the next one."""
 _WORKER_SECONDS = 10
