@@ -70,7 +70,10 @@ SHELVES = {
         *("dpbandit/clients/from_gymnasium.py", "dpbandit/clients/policies.py"),
         "dpbandit/running/strangers.py",
     ),
-    "others' logs": ("dpbandit/clients/logs.py", "dpbandit/clients/priors.py"),
+    "others' logs": (
+        *("dpbandit/clients/log_columns.py", "dpbandit/clients/logs.py"),
+        *("dpbandit/clients/priors.py", "dpbandit/clients/recording.py"),
+    ),
     "suite": ("dpbandit/commands/suite.py", "dpbandit/suite", "tools/scoreboard.py"),
     "limits": (
         *("agents/contextual/full_budget_fade.py", "dpbandit/limits.py"),
