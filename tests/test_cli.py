@@ -84,7 +84,9 @@ def test_certify(run, tmp_path):
     proof = json_of(run, tmp_path, "certify", "dp-ucb", "--horizon", 100, "--epsilon", 2)
     assert (proof["claimed_epsilon"], proof["claimed_delta"]) == (2.0, 1e-5)
     assert 1.99 < proof["epsilon"] <= 2.0
-    assert "certified   epsilon 2" in run("certify", "dp-ucb", "--epsilon", 2)[1]
+    printed = run("certify", "dp-ucb", "--epsilon", 2)[1]
+    assert "problem     dpbandit/GLMBandit-v0, 10,000 rounds\n" in printed
+    assert "certified   epsilon 2" in printed
     words = ["certify", "dp-tofw", "--env", "StreamingRegression", "--horizon", 1]
     assert run(*words, "--plot", tmp_path / "x.png")[::2] == (0, "")
 

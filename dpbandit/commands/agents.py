@@ -243,6 +243,9 @@ def certify(
 ) -> None:
     """Compute the epsilon that an agent's noise gives, by every accountant, beside its claim.
 
+    The noise depends on the problem and on its length; without `--env` and `--horizon` it is
+    GLMBandit, for 10,000 rounds.
+
     Example: `dpbandit certify shariff-sheffet-ucb:calibration=paper --env dpbandit/OJPricing-v0
     --epsilon 1 --plot curve.png`
     """
@@ -264,7 +267,7 @@ def certify(
         title = f"{agent} on {env}, horizon {horizon:,}"
         saved.write(f"Written to {plot}.", plot_certificate, proof, plot, title=title)
     say_overridden(context, [agent])
-    screen().print(Text(str(proof)))
+    screen().print(Text(f"problem     {env}, {spec.horizon:,} rounds\n{proof}"))
     saved.tell()
 
 
