@@ -312,7 +312,7 @@ def check_billboard(one: Tape, two: Tape, t: Ints) -> None:
 
 
 def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
-    """Return in words all that changed with the users of rounds t although releases were equal."""
+    """Describe what changed when the users of rounds t were replaced and all releases kept."""
     found = []
     others = ~rounds_of(one, t)
     if not same(one.actions[others], two.actions[others]):

@@ -185,9 +185,10 @@ class NeverHalts(AboveThreshold):
 
 
 def counts(queries=20, threshold=0.5):
-    """`NeverHalts`: how often the first and the second half of the queries fire.
+    """Sampler of `NeverHalts`: the numbers of firing queries in the first and in the second half.
 
-    The user moves the first half up and the second half down by 1: threshold noise hides neither.
+    A user raises the first half of the queries by 1 and lowers the second, so that noise of the
+    threshold, which moves both halves alike, hides neither.
     """
 
     def sample(world, seeds):

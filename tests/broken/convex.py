@@ -8,7 +8,7 @@ from dpbandit.privacy.moments import ClippedVectors
 
 
 class Quieter:
-    """Mixed in before an agent: half the noise, of nodes and of padding."""
+    """Mixin that halves the noise of an agent's sums, that of nodes and of padding."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)  # type: ignore[misc]
@@ -19,19 +19,19 @@ class Quieter:
 
 
 class HalfTheNodes(Quieter, PFTAL):
-    """The leader."""
+    """Agent that follows the leader with half the noise."""
 
 
 class HalfThePaddedNodes(Quieter, LinearFTRL):
-    """The leader of linear losses."""
+    """Agent that follows the leader of linear losses with half the noise."""
 
 
 class HalfTheValues(Quieter, PrivateBandit):
-    """The bandit."""
+    """Agent that observes values of losses, with half the noise."""
 
 
 class NoGradientClip(PFTAL):
-    """The leader that trusts the environment for the length of a gradient."""
+    """Agent that follows the leader and does not clip gradients."""
 
     def begin(self) -> None:
         super().begin()

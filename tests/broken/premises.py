@@ -65,7 +65,7 @@ class Property(FadingSum):
 
 
 class Everything(FadingSum):
-    """Takes all for public, which nobody provides."""
+    """Needs every fact to be public, but no problem provides all facts."""
 
     needs = ALL_FACTS
 
@@ -335,7 +335,7 @@ class Making:
 
 
 class LooksAtTheContext(AllocationTS):
-    """Plays the last arm for some contexts, and says that it is blind."""
+    """Agent that plays the last arm for some contexts, although it claims to be `blind`."""
 
     blind = True
 

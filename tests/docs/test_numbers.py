@@ -82,7 +82,7 @@ def measured(chunk):
 
 
 def stored(text):
-    """The cells of a page's tables that stores make, and what stands before their errors."""
+    """Return the cells of a page's tables from stores, with and without their standard errors."""
     cells = {
         cell.strip()
         for block in BLOCK.finditer(text)

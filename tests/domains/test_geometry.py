@@ -51,7 +51,7 @@ def facets(name):
 
 @polytopes
 def test_the_basis_and_the_radii_are_those_of_the_corners(case):
-    """The basis spans what differences of corners span, and coordinates go there and back."""
+    """The basis spans the differences of corners; `embedded` inverts `coordinates`; radii agree."""
     domain, corners = case.domain, case.corners
     k, Q = domain.affine_dim, np.eye(domain.dim) if domain.basis is None else domain.basis
     differences = corners - corners[0]

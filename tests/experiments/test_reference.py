@@ -159,8 +159,8 @@ def test_letters_of_papers_are_names():
 
 
 def test_a_row_is_found_only_under_its_own_settings():
-    """The reference goes away when anything else is set, and comes back at its own settings; the
-    references' delta is that of Gaussian noise, and pure noise needs none."""
+    """Rows of references have different configs, and settings equal to the defaults find the same
+    row. An agent with pure noise gets delta 0, one with Gaussian noise the delta of the row."""
     for settings in ({}, {"dim": 8, "n_actions": 4}):
         found = tiny(P1.name, "uniform", settings, 50)["config"]["env_kwargs"]
         assert {**found, **settings} == found

@@ -198,7 +198,7 @@ def test_an_agent_that_says_it_is_blind_is_held_to_it():
 
 
 class LooksHonestly(premises.LooksAtTheContext):
-    """The same, without the word: what the class above said does not hold for it."""
+    """Subclass with an `act` of its own, to which `blind` of the base class does not apply."""
 
     def act(self, context):
         return super().act(context)

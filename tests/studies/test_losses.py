@@ -41,8 +41,8 @@ with workers("loky", 2, None) as run:
 
 
 def test_workers_end_with_a_driver_that_is_killed(tmp_path):
-    """One is at work; the other kills the driver as it unpickles its first task: the output that
-    they share with it is closed long before the ten minutes that a task takes."""
+    """A worker that runs a task of ten minutes ends once the driver is killed, so that the standard
+    output which they share is closed. The other worker kills it as it unpickles its first task."""
     how = {"cwd": ROOT, "stdout": subprocess.PIPE, "start_new_session": True}
     process = subprocess.Popen([sys.executable, "-c", ORPHAN, tmp_path / "begun"], **how)
     try:

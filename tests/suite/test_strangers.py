@@ -40,9 +40,9 @@ def card(folder, agents, *more):
 
 
 def test_who_raises_hangs_or_answers_nonsense_has_a_card(tiny, tmp_path, monkeypatch):
-    """Each has a row for each problem that says what it did in which round, and a trace of its own
-    lines; who plays well beside them has scores; the exit code is 1. Catches a run that ends with
-    the first of them, and a sleeper that is waited for. The page to play with has them beside ours.
+    """The card names the error and the round of each failing agent on each problem, with the lines
+    of its own file; an agent beside them that plays well has scores; the exit code is 1. Catches a
+    run that ends at the first failure, or waits for an agent that sleeps. `suite play` shows them.
     """
     wrong = ["Crashes", "LongNamedNonsenseOfASummerSchool"]
     output, raised, page = card(tmp_path / "a", [*wrong, "Mean"])

@@ -181,8 +181,8 @@ def test_honest_results_from_elsewhere_are_not_refused():
 
 
 def test_no_module_of_a_file_is_imported_without_trust(played, tmp_path, monkeypatch):
-    """A file that names a module which says that it was imported: nothing of it is, on the command
-    line neither, until it is trusted."""
+    """A file of runs that names a module imports it, from Python and on the command line, only if
+    the file is trusted."""
     _, runs, _ = played
     (tmp_path / "named_by_a_file.py").write_text("raise RuntimeError('I ran')")
     monkeypatch.syspath_prepend(tmp_path)

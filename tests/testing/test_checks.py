@@ -33,14 +33,14 @@ from tests.harness import DELAYED, DISJOINT, EXPERTS, READERS, SHARED
 
 
 class SharesNoise(DPUCB):
-    """All replicas draw the numbers of the first."""
+    """Agent all of whose replicas draw the random numbers of the first."""
 
     def make(self, spec, streams):
         return super().make(spec, Streams(streams._seeds[:1] * len(streams)))
 
 
 class PaysForLess(DPUCB):
-    """Half the noise that its ledger names."""
+    """Agent with half the noise that its ledger states."""
 
     def make(self, spec, streams):
         agent, quiet = (DPUCB(epsilon=e).make(spec, streams.child(str(e))) for e in (1.0, 2.0))

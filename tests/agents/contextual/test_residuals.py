@@ -1,4 +1,4 @@
-"""FADE by residuals, of arms, prices and slates: its fits, its imagined users, what it learns."""
+"""FADE for arms, prices and slates: fits of released residuals, simulated users, what it learns."""
 
 from dataclasses import replace
 from math import inf, sqrt
@@ -438,8 +438,9 @@ def test_imagined_rows_have_the_released_law():
 
 
 def test_rows_are_those_the_policies_choose():
-    """Oracle: slates one by one, each stretched and played by the policy that met it, of which the
-    first plays at random; what goes across the direction played sums to 0 with its image."""
+    """Oracle: slates one by one, transformed by the learned root and played by the policy of their
+    batch, the first of which is random play; a slate and its mirror image have chosen rows whose
+    sum is parallel to the policy's direction."""
     slates = learned(np.diag([0.4, 0.2, 0.1]), 1e-6, 2)
     policies = np.random.default_rng(1).standard_normal((2, 3, 3))
     met = np.array([[0] * 128, [0, 1] * 64, [1, 2] * 64])

@@ -99,7 +99,7 @@ def test_scores_and_widths_are_those_of_features():
 
 @pytest.mark.parametrize("alpha", [0.0, 0.2, 20.0])
 def test_items_that_cannot_be_listed_need_no_widths(alpha):
-    """Oracle: the bounds of all items, of which many are twice in the catalogue."""
+    """Oracle: lists have the largest of all items' bounds, in a catalogue with every item twice."""
     rng = np.random.default_rng(4)
     vectors = rng.standard_normal((400, 4))
     vectors = np.concatenate([vectors, vectors]) / np.linalg.norm(vectors, axis=1).max()

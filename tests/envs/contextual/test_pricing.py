@@ -299,8 +299,9 @@ def test_stock_has_a_bound_and_covers_nobody():
 
 @pytest.mark.parametrize("oversold", ["refuse", "order"])
 def test_what_is_sold_out_earns_nothing_or_costs_more(oversold):
-    """Every customer is asked the lowest price until none is left, by hand; the best fixed price
-    sells what is wanted at it, as far as the stock goes."""
+    """By hand: customers are offered the lowest price until the stock is sold; then a sale earns
+    nothing, or costs an order more. The best fixed price sells to all who accept it, up to the
+    stock."""
     D = demand()
     theta = np.linalg.lstsq(D.context, D.utility)[0]
     problem = StockPricing(horizon=60, stock=20, oversold=oversold, order_cost=2.0)

@@ -191,8 +191,9 @@ def one_point_climb(adversary, T=1000, R=20):
 
 
 def test_a_strongly_adaptive_adversary_defeats_one_point_estimates():
-    """Offsets with this round's sign send the agent up the hill, for a regret near the largest, 2 T
-    (1.71, standard error 0.02); with the last round's sign, or any, they do not (0.06)."""
+    """An adversary that knows the sign of this round's exploration reverses gradient estimates:
+    regret is 1.71 T (standard error 0.02 T), near the largest, 2 T. One that knows the sign of
+    the last round, or none, does not (0.06 T)."""
     assert one_point_climb("strongly-adaptive") > 1.6
     assert one_point_climb("adaptive") < 0.3
     assert one_point_climb("iid") < 0.3

@@ -155,7 +155,8 @@ def test_zcdp_goldens():
 @each("epsilon", [0.01, 0.3, 1.0, 10.0])
 @each("delta", [1e-9, 1e-3])
 def test_zcdp_inverts_and_ranks(epsilon, delta):
-    """Oracle: CKS by brute force over orders; BS is looser; inversion is on the safe side."""
+    """Oracle: the CKS bound by brute force over orders. The BS bound is larger, and the rho for an
+    epsilon never gives more than that epsilon."""
     rho = curves.zcdp_rho_of(epsilon, delta)
     assert curves.zcdp_epsilon_of(rho, delta) <= epsilon
     assert curves.zcdp_epsilon_of(rho, delta) == pytest.approx(epsilon, rel=1e-6)

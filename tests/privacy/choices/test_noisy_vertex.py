@@ -161,7 +161,7 @@ def test_clips_really_apply():
 
 
 def test_adaptive_noise_is_for_the_loudest_step_so_far():
-    """Oracle: step i is noisy for the largest of k_1..k_i = min(k, |u_j|_1 + B), each arm's own."""
+    """Oracle: noise of an arm's step i is scaled to the largest of min(k, |u_j|_1 + B), j <= i."""
     sizes, budgets, B, k = [0.3, 2.0, 0.1, 5.0, 0.0], [1.0, 0.5, 2.0, 0.25, 3.0], 2.0, 4.5
     mechanism = made(
         budgets=budgets, dim=2, adaptive=True, reward_low=-B, reward_high=B, residual_clip=k

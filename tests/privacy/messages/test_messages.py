@@ -138,7 +138,7 @@ def test_a_cap_costs_epsilon():
 
 
 def test_what_is_no_vector_says_nothing():
-    """NaN sends the message of 0: all octants are equally likely, on either side of g."""
+    """A vector with NaN, as 0, sends a uniform direction; a longer one is scaled to length 1."""
     m, _ = sent(np.array([np.nan, 1.0, 0.0]))
     np.testing.assert_array_equal(m, sent(np.zeros(3))[0])
     counts, expected = np.bincount((m > 0) @ [1, 2, 4], minlength=8), len(m) / 8
