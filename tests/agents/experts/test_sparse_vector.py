@@ -307,7 +307,7 @@ class Player:
         return [one / sum(w) for one in w]
 
     def worst(self, T):
-        """Return the largest change of a transcript's log-probability when one round is replaced."""
+        """Return the largest change of a transcript's log-probability if one round is replaced."""
         laws = [self.transcripts(s) for s in product(LOSSES, repeat=T)]
         P = np.array([list(law.values()) for law in laws])
         assert all(law.keys() == laws[0].keys() for law in laws)
