@@ -68,7 +68,7 @@ def test_names_as_long_as_can_be(tmp_path, name):
 
 
 def test_links_are_followed(tmp_path):
-    """As /dev/stdout is one; also to what is not there yet."""
+    """A link, such as /dev/stdout, stays a link, and its target is written, even a new one."""
     for there in (True, False):
         target, link = tmp_path / f"target {there}", tmp_path / f"link {there}.png"
         if there:

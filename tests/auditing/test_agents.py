@@ -69,7 +69,8 @@ QUICK = {"runs": 1000, "progress": False}
 
 @pytest.mark.slow
 def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
-    """Printed: certified and measured far below its claim; certified: at it."""
+    """The printed noise is certified and measured far below its claim, ours is certified at the
+    claim."""
     both = with_printed({"wishart": ShariffSheffetUCB(delta=1e-4, noise="wishart")})
     reports = audit_all(both, runs=400, progress=False)
     assert [report.verdict for report in reports.values()] == ["not refuted", "over-noised"]
@@ -167,7 +168,7 @@ SHOWN = ("a missing clip (rewards)", "exact sign after a noisy arg-max")
 
 
 def advised(name, *, half):
-    """With half of its noise, or all of it."""
+    """Return the case of an audit of an adviser with half of its noise, or with all of it."""
     config, horizon, runs = ADVISERS[name]
     spec, sure = replace(EXPERTS, horizon=horizon), {"runs": runs, "failure": 0.05 / len(ADVISERS)}
     return (SpendsMore(agent=config), spec, KNOWN, True) if half else (config, spec, sure, False)
@@ -289,8 +290,8 @@ def test_a_report_depends_on_its_seed_alone():
 
 
 def test_moments_reach_their_sensitivity_and_are_seen_without_what_others_added():
-    """Oracle: r x moves by 2 between x and -x, late ones too; without noise only her part is left
-    of a release."""
+    """Oracle: a user's r x moves by 2 if x becomes -x, with delayed rewards, too; if what others
+    added is subtracted, a release without noise is her part alone."""
     (worst,) = most_moving_pairs(DPMoments(), DISJOINT, users_of(DISJOINT), 0)
     late = ContextualSpec(n_actions=2, dim=2, horizon=12, delay=3, reward_low=-1.0)
     first, *_ = pairs(DPUCB(), late, 0)

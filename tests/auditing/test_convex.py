@@ -68,7 +68,8 @@ def test_certified_noise_passes(noise):
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_agents_are_flagged(name):
-    """White box, by bets, which stop; a datum that is answered shows in actions."""
+    """An audit of all releases flags each broken agent; an audit of actions alone flags the agent
+    that plays a user's datum in the next round."""
     config = BROKEN[name]
     settings = {"runs": 4000, "until_known": True, "progress": False}
     assert audit(config, spec_for(config), **settings).flagged

@@ -49,7 +49,7 @@ def version(number):
 
 
 def held(folder):
-    """The numbers in the files of a folder that `version` filled."""
+    """Return the numbers in the files of a folder that `version` filled, None for no file."""
     return [(folder / name).read_text() if (folder / name).exists() else None for name in NAMES]
 
 

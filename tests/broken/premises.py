@@ -313,7 +313,7 @@ class Elsewhere(Player):
 
 
 class DueByData(Player):
-    """Releases a sum as soon as somebody was pleased: a control that is a function of data."""
+    """Agent that releases a sum when a reward exceeds 0.9: release times are functions of data."""
 
     def __init__(self, streams: Any, spec: Any) -> None:
         super().__init__(CountedSums(streams, 1, low=0, high=1, epsilon=1.0, uses=spec.horizon))

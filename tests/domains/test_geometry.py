@@ -190,8 +190,8 @@ def one_by_one(method, *arrays):
 
 @domains
 def test_together_equals_one_by_one(domain):
-    """Oracles, projections, coordinates, membership, nearest points whoever else is still moving,
-    and samplers."""
+    """Each method and sampler of a domain returns for a point in a batch what it returns for the
+    point alone, bit for bit, also where iterations end after different numbers of steps."""
     q = domain.centre + np.random.default_rng(8).normal(size=(REPLICAS, domain.dim))
     methods = [domain.lowest, domain.coordinates, domain.contains]
     if domain.has_projection:

@@ -158,7 +158,7 @@ def sample(domain, calls, seed=12):
 
 
 def check_moments(x, mean, covariance):
-    """Both within SIGMAS standard errors, the errors from the sample itself."""
+    """Check that mean and covariance of a sample are within SIGMAS of its standard errors."""
     count = len(x)
     error = x.std(axis=0) / np.sqrt(count)
     assert (np.abs(x.mean(axis=0) - mean) <= SIGMAS * error + 1e-9).all()

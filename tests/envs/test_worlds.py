@@ -232,7 +232,8 @@ def parameters(env, name):
 
 @each("name", PARAMETERS)
 def test_parameters_stay_and_users_change(name):
-    """Would catch parameters that are drawn from the users' streams, or users from the world's."""
+    """With one `world_seed` parameters stay and users change from seed to seed. Catches parameters
+    that are drawn from the users' streams, or users from those of the parameters."""
     further = {"horizon": 4, **FURTHER.get(name, {})}
     env = gym.make(f"dpbandit/{name}-v0", world_seed=5, **further)
     met = [(env.reset(seed=seed)[0], parameters(env, name)) for seed in (1, 2)]

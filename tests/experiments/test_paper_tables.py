@@ -87,7 +87,7 @@ def test_the_study_fits_and_draws(tmp_path):
 
 @pytest.mark.parametrize("name", by_rota(TABLES_OF_RATES, 3, slow=False))
 def test_every_row_is_played(name):
-    """Every agent of a row accepts its problem, at the sizes of every axis but of d's largest."""
+    """The agents of each row play its problem at the first point of every axis."""
     rates = [rate for rate in TABLES_OF_RATES[name] if rate.agent]
     for rate in rates:
         for reading in rate.readings:

@@ -59,7 +59,8 @@ def test_subgradients_lie_below(loss):
 
 @every_family
 def test_constants_hold(loss):
-    """|P_V g| <= L and lo <= f <= hi by random search, whose best comes near each of them."""
+    """Random search finds no gradient above the Lipschitz constant and no value outside of the
+    range, and comes near to both bounds."""
     x, z = points(loss.domain, 10 * M, 4), data(loss, 10 * M, 4)
     steepest = np.linalg.norm(loss.domain.coordinates(loss.gradient(x, z)), axis=1).max()
     values, (low, high) = loss.value(x, z), loss.value_range

@@ -103,7 +103,8 @@ def test_break_1_and_2_are_refused_and_what_is_sound_beside_them_is_not():
 
 
 def test_a_guard_round_exact_counts_looks_at_no_constant_context():
-    """Vetoes happen, and are functions of releases even if a problem breaks its word."""
+    """The guard vetoes arms, and its vetoes do not depend on a replaced user, although her context
+    is not the constant that the spec promises."""
     spec = ArmsSpec(n_actions=3, dim=1, horizon=300)
     config = Guard(AllocationTS(epsilon=3.0, delta=0.4, first=1.0), rate=5.0)
     vetoes = []
@@ -286,7 +287,7 @@ def said_above(lines, place):
 
 
 def test_every_declaration_repeats_the_sentence_of_its_proof():
-    """In the comment above, between quotation marks, as it stands in a docstring of its module."""
+    """The comment above each declaration quotes a sentence of a docstring in the same module."""
     found = list(declarations())
     assert len(found) > 50
     for file, name, comment, prose in found:

@@ -89,7 +89,7 @@ def test_summary_by_hand(results):
 
 
 def test_numbers_that_json_lacks(results, lonely):
-    """Infinity is a word; the standard error of one value is unknown."""
+    """Records write infinity as the word "inf", and the standard error of one value as None."""
     records = results.records()
     assert json.loads(json.dumps(records, allow_nan=False)) == records
     assert records[0]["certified_epsilon"] == "inf"

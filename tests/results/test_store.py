@@ -157,8 +157,9 @@ def test_odd_names_and_paths(results, tmp_path):
 
 
 def test_source_digests_see_every_file(tmp_path):
-    """Contents and names, of data, too; not what Python or an editor left, nor results that are
-    shipped, with which every older sweep would be another program's. No data of ours is missed."""
+    """A digest changes with the content and the name of every file, data included; not with caches,
+    leftovers of editors, or shipped results, which change without the program. All data of the
+    package are in it."""
     (tmp_path / "a.py").write_text("x = 1")
     seen = {digest_of([tmp_path])}
     for name, text in (("a.py", "x = 2"), ("data.json", "{}"), ("data.json", "[]")):

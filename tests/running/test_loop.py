@@ -177,8 +177,9 @@ def test_calls_come_in_order_and_triples_belong_together(delay, kind):
 
 
 def test_data_are_told_in_place_of_rewards():
-    """A point that moves in any coordinate has switched once: replica 0 moves in one, then in
-    both, then not, and back; replica 1 in none."""
+    """Agents that observe data receive each datum. A point that moves counts as one switch, in
+    however many coordinates: replica 0 moves in one, then in two, then not, then back in both;
+    replica 1 never moves."""
     told, path = np.arange(24.0).reshape(6, 2, 2) / 48, np.zeros((6, 2, 2))
     path[1:, 0, 0], path[2:4, 0] = 0.5, (0.25, 0.25)
     problem = Script(points("datum"), np.zeros((6, 2, 2)), -GIVEN / 2, told)
@@ -326,7 +327,8 @@ FIRST_ROUNDS = {
     [(what, *row) for what, rows in FIRST_ROUNDS.items() for row in rows],
 )
 def test_what_breaks_its_spec_in_the_first_rounds_gets_one_sentence(what, where, value, says):
-    """In `compare`, which without these checks broadcasts it, or plays another arm, or goes on."""
+    """In `compare`: without these checks wrong arrays are broadcast, or play another arm, or pass
+    unseen."""
     problem, agent = Script(arms()), Plays(ARMS)
     owner = agent if what == "actions" else problem
     array = np.array(getattr(owner, what), float)
@@ -368,7 +370,7 @@ def below(step):
     ],
 )
 def test_what_a_problem_says_of_itself_is_looked_at(method, wrong, says):
-    """Else negative regret and NaNs stand in tables."""
+    """Wrong answers of a problem's methods are refused, not tabulated as negative regret or NaN."""
     problem = Script(arms())
     right = getattr(problem, method)
     setattr(problem, method, lambda *action: wrong(right(*action)))

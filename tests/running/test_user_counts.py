@@ -315,7 +315,7 @@ def test_the_ledger_is_checked_though_marks_lie_inside_of_batches(early):
 
 
 class WithChances(DPUCB):
-    """Names chances of arms, which it does not play."""
+    """Agent with a property `chances`, by which it does not play."""
 
     @property
     def chances(self):

@@ -74,8 +74,8 @@ def planned(**values):
 
 
 def test_a_plan_by_hand(monkeypatch, capsys):
-    """Every combination once; agents without a target once, not once for each epsilon. It takes a
-    while, which a bar shows."""
+    """A plan has every combination once, and agents without epsilon once for all epsilons. A bar
+    shows the progress of slow planning."""
     monkeypatch.setattr("dpbandit.base.progress.PATIENCE", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     found = plan(Sweep.of(TINY), progress=True).configurations

@@ -114,8 +114,8 @@ def test_the_last_round_alone_and_further_measures_are_kept(tmp_path):
 
 
 def test_block_sizes_and_interruptions_change_nothing(whole, tmp_path, stopping):
-    """Stopped after 7 and after 20 more blocks, resumed with another size; and more replicas are
-    added to those that are there."""
+    """A sweep that was stopped after 7 and after 20 more blocks, and resumed with another size of
+    blocks, has the numbers of an uninterrupted one; so has one to which replicas are added."""
     stopping(7, 20)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
@@ -204,7 +204,7 @@ def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch, 
 
 
 def _forge(path, run):
-    """The file with other numbers but the old metadata."""
+    """Replace the numbers of a stored block by those of `run`, and keep its metadata."""
     metadata = parquet.read_schema(path).metadata
     table = pa.Table.from_pandas(store.frame_of([run]), preserve_index=False)
     parquet.write_table(table.replace_schema_metadata(metadata), path)

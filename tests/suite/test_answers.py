@@ -34,7 +34,7 @@ Of 93 cells whose true difference is 0 one is beyond it in 2 of 100 suites."""
 
 
 def cells(runs):
-    """Configurations that played the runs, each with its run."""
+    """Return the configuration of each run, with the run."""
     return [(Cell(run.setup, run.name, _config(run)), run) for run in runs]
 
 

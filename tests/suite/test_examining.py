@@ -104,7 +104,7 @@ class SumsLate:
 
 @dataclass(frozen=True, kw_only=True)
 class NoTarget:
-    """Has no epsilon for a setting."""
+    """Config without a setting `epsilon`."""
 
     def make(self, spec, streams):
         """The agent that is certified at epsilon 0."""

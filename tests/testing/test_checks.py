@@ -144,7 +144,7 @@ class ClaimsNothing:
 
 
 class OwnWord(DPUCB):
-    """Believes that its own calibration need not keep what it claims."""
+    """Agent whose calibration has a name of its own, and whose epsilon is twice its claim."""
 
     calibration: str = "mine"
 

@@ -229,7 +229,7 @@ def test_a_user_moves_scores_by_their_sensitivity_at_most():
 
 
 def test_a_user_moves_purchases_by_root_two():
-    """Brute force over all sets of at most 3 of 4 products and all that can be bought of them."""
+    """Brute force over pairs of offers of at most 3 of 4 products and of purchases."""
     statistic, found = Purchases(n_items=4, at_most=3), []
     for size in range(4):
         for members in combinations(range(4), size):

@@ -74,8 +74,9 @@ def test_moments_are_those_of_the_sphere(kind):
 
 @each("shape", [(3, 20), (2, 5), (5, 5), (6, 2), (4, 1)])
 def test_arms_add_up_to_everybody(shape):
-    """The sum over arms is I / d, up to the Monte-Carlo error of E c c' of 2,000 normals, sqrt(2 /
-    2000) on its diagonal, 100 replicas at 6 errors; exactly where no arm looks; all are >= 0."""
+    """The arms' second moments are positive semidefinite and add up to I / d: within 6 standard
+    errors, which are sqrt(2 / 2000) on the diagonal for 2,000 normals, in 100 replicas; exactly in
+    directions orthogonal to all arms' parameters."""
     K, d = shape
     theta = np.random.default_rng(5).standard_normal(shape)
     _, _, found = selected(theta, 100, seed=1)

@@ -180,7 +180,7 @@ NOISE = FADED @ np.diag([1 / 50, 1 / 60, 1 / 70]) @ FADED.T / 6 + 36 * np.eye(3)
 
 
 def small_case(truth, seed=0):
-    """The likelihood of three releases, and its negative logarithm, written anew."""
+    """Return a likelihood of three releases, and its negative logarithm as a plain function."""
     rng = np.random.default_rng(seed)
     phi = rng.uniform(-0.5, 0.5, (1, 3, 40, 3))
     references = np.array([[0.0, 0, 0], [1, 0, -1], [0.5, 0.5, -2]])

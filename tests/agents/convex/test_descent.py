@@ -210,7 +210,7 @@ def test_it_is_the_regularised_leader():
 
 
 def test_problem_is_reachable_by_name():
-    """All losses are 0 at 0.9 radius e_1, whatever the dimension and the radius."""
+    """Regret of the instance `realizable-squared` is 0 at 0.9 radius e_1 in every round."""
     found = OnlineConvex(instance="realizable-squared", dim=3, radius=2.0, horizon=50)
     loss = found.spec.loss
     assert (loss.lipschitz, loss.smoothness) == (2.0 + 1.8, 1.0)

@@ -79,7 +79,7 @@ def test_they_beat_the_centre(config, p, T, share):
 
 
 def test_any_loss_on_any_domain():
-    """Gradients that jump, too: privacy rests on their bound alone."""
+    """Certificates hold for losses with kinks, too, as they need a bound on gradients alone."""
     kinked = QuantileRegression(LpBall(3, inf))
     smooth = Quadratic(Ball(3)), Experts(Simplex(4)), LogisticRegression(LpBall(3, 1.5))
     for config, losses in (

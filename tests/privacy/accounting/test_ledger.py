@@ -268,7 +268,8 @@ def test_what_expires_cannot_be_promised_for_ever():
 
 
 def test_many_alike_are_those_of_a_list():
-    """Bit for bit, and a billion of them as fast: a list of their epsilons has 8 gigabytes."""
+    """`alike` equals `of` a list of equal epsilons, bit for bit; a billion of them, a list of which
+    would take 8 gigabytes, are as fast."""
     for kind in (PureSpend, BoundedRangeSpend):
         for epsilon, count in ((0.1, 7), (1 / 3, 3001), (inf, 2), (0.3, 0)):
             assert kind.alike("a", epsilon, count) == kind.of("a", [epsilon] * count)

@@ -169,8 +169,8 @@ def test_peeling_has_its_exact_law(peeling):
 
 
 def test_two_picks_follow_one_another():
-    """Statistical: the dropped one of three, by enumeration; false alarm below 1e-6 each (5
-    errors)."""
+    """Statistical: of three coordinates two are picked, one after the other; the chance that each
+    is dropped, by enumeration, within 5 standard errors (false alarm below 1e-6 each)."""
     v, n = np.array([1.0, -0.4, 0.2]), 40_000
     p = softmax(np.abs(v) / 0.5)
     dropped = [

@@ -212,8 +212,8 @@ def test_the_bound_of_slates_is_attained():
 
 
 def test_what_tells_the_level():
-    """Golden: residuals 0.1 and 0.5 over widths 0.2 and 0.4, h = 0.8, so weights 0.8 and sqrt(1.04
-    - 0.64); the bound is attained."""
+    """Golden: the coordinate for the level of rewards, of residuals 0.1 and 0.5 over widths 0.2 and
+    0.4, with h = 0.8 and so weights 0.8 and sqrt(1.04 - 0.64); its bound is attained."""
     x, theta, ones = np.tile([0.6, 0.8, 0.0], (2, 1)), np.zeros((2, 3)), np.ones((2, 3))
     law = np.tile([0.25, 0.2, 0.4, 0.8], (2, 1)).T
     users = theta, ones, np.full(2, 0.2), *law, x, np.zeros(2, np.int64), np.array([0.6, 1.0])

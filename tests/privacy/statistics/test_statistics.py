@@ -273,8 +273,8 @@ def test_noise_is_smaller_along_the_identity_and_as_large_elsewhere(layout):
 
 
 def test_there_and_back():
-    """Only the trace of a matrix is stretched, by sqrt(1 + kappa D), and `unpack` undoes
-    it."""
+    """`pack` multiplies the trace of a matrix, and nothing else of it, by sqrt(1 + kappa D), and
+    `unpack` is its inverse."""
     statistic, gram = traced(d=2, weight=sqrt(2)), np.array([[3.0, 1.0], [1.0, -1.0]])[None, None]
     factor = sqrt(1 + (7 + 5 * sqrt(5)) / 2)
     packed = statistic.pack(gram, np.zeros((1, 1, 2)))
