@@ -56,7 +56,7 @@ def cost_of_privacy(results: Results) -> tuple[str, ...]:
     others = [cost for cost in costs if not cost.saved_high < 0]
     sentences = [words.fixed_is_best(worse, public, fixed)] if worse and fixed else []
     sentences += words.costs(others, public, None if worse else fixed)
-    last = words.of_a_shop(costs, public, _fixed(runs), getattr(spec, "prices", ()))
+    last = words.of_a_shop(costs, public, _best_fixed(runs), getattr(spec, "prices", ()))
     return (*sentences, *_missing(runs, costs, public, spec), *last)
 
 
@@ -137,9 +137,13 @@ def _best_public(runs: Sequence[AgentRun]) -> AgentRun | None:
     )
 
 
+def _best_fixed(runs: Sequence[AgentRun]) -> AgentRun | None:
+    return next((run for run in runs if run.config["agent"] == "BestFixed"), None)
+
+
 def _fixed(runs: Sequence[AgentRun]) -> AgentRun | None:
     """Return BestFixed's run; None if its regret is 0, as where regret is measured against it."""
-    found = next((run for run in runs if run.config["agent"] == "BestFixed"), None)
+    found = _best_fixed(runs)
     least = _ZERO_REGRET_SHARE * max(map(_mean, runs), default=0.0)
     return found if found is not None and _mean(found) > least else None
 

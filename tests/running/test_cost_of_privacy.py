@@ -95,6 +95,9 @@ def test_where_a_fixed_price_is_better_that_is_the_sentence():
     fixed = run("BestFixed", 101.0, spread=[1.2, 1.0, 0.8])
     alike = said(run("fade", 102.0, claimed=1.0), fixed, run("priced:logistic-ts", 42.0))[0]
     assert alike.endswith("One fixed price would lose 5.05, about as much.")
+    same, public = run("BestFixed", 0.0), run("priced:logistic-ts", 40.0)  # best for everybody
+    *_, last = said(run("fade", 100.0, claimed=1.0), same, public)
+    assert last.endswith("one fixed price saves 2; privacy does not pay within 20,000 customers.")
 
 
 def test_what_the_comparison_lacks_is_named():
