@@ -144,7 +144,7 @@ def measures() -> list[Measure]:
         Measure("lines of the core", sum(map(lines, core)), 57_200, 48_000),
         Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 31_300, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
-        Measure("files of source", len(source), 388, 230),
+        Measure("files of source", len(source), 390, 230),
         Measure("median lines of a file", median(sizes), 232, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 502, 480),
         Measure("lines of the longest file", max(sizes), 730, 700),
