@@ -1,3 +1,3 @@
 """Version of the package, in a file without imports."""
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"

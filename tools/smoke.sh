@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A wheel or sdist as its users have it: a fresh virtual environment, another folder, and most commands
 # once, for each interpreter named (python3 where none is).
-#   tools/smoke.sh dist/dpbandit-1.0.0-py3-none-any.whl python3.11 python3.12 python3.13
+#   tools/smoke.sh dist/dpbandit-1.1.0-py3-none-any.whl python3.11 python3.12 python3.13
 set -euo pipefail
 if (($# == 0)); then
     echo "Expected a wheel or an sdist, and interpreters if wanted." >&2
