@@ -18,7 +18,7 @@ from dpbandit.experiments.paper_tables import Reproduced, Request, reproduced, s
 from dpbandit.experiments.sgd.printed import STATED, Row, rows
 from dpbandit.experiments.study import grouped, tabulated
 from dpbandit.privacy.subsampling import SampledGaussianSpend
-from dpbandit.results.plots import panels, style
+from dpbandit.results.plots import log_ticks, panels, style
 from dpbandit.results.runs import standard_error
 
 if TYPE_CHECKING:
@@ -193,15 +193,25 @@ def _draw(records: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw training curves by step scale for the largest T, a panel for each d."""
     T = max(record["T"] for record in records)
     groups = grouped((r for r in records if r["T"] == T), lambda record: record["d"])
-    heading = f"NoisySGD, p = infinity, all T^2 steps, T = {T:,}: training curves by step scale"
-    with panels(path, [f"d = {d}" for d in groups], heading=heading, size=(19, 5.6)) as row:
+    heading = (
+        f"NoisySGD, p = infinity, all $T^2$ steps, T = {T:,}: training curves by step scale\n"
+        f"mean of {records[0]['replicas']} replicas, bands of 1 standard deviation"
+    )
+    with panels(path, [f"d = {d}" for d in groups], heading=heading, size=(14.5, 5.4)) as row:
         for axes, group in zip(row, groups.values(), strict=True):
             for look, one in enumerate(grouped(group, lambda record: record["scale"]).values()):
                 color, dashes = style(look)
-                where, values = ([r[name] for r in one] for name in ("steps", "suboptimality"))
-                axes.plot(where, values, color=color, ls=dashes, label=f"{one[0]['scale']:g}")
+                where = [r["steps"] for r in one]
+                mean, se = (np.array([r[f"suboptimality{s}"] for r in one]) for s in ("", "_se"))
+                sd = se * sqrt(one[0]["replicas"])
+                axes.plot(where, mean, color=color, ls=dashes, label=f"{one[0]['scale']:g}")
+                low = np.maximum(mean - sd, 0.1 * mean)
+                axes.fill_between(where, low, mean + sd, color=color, alpha=0.15, lw=0)
             printed = group[0]["printed_suboptimality"]
             axes.axhline(printed, color="0.4", ls=":", lw=1.4, label="Table 5.1")
             axes.set_yscale("log")
-            axes.set(xlabel="share of the T^2 steps", ylabel="SubOpt")
-            axes.legend(frameon=False, fontsize="small", ncols=2)
+            log_ticks(axes.yaxis)
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("")
+            axes.set(xlabel="share of the $T^2$ steps", ylabel="SubOpt")
+            axes.legend(framealpha=0.9, edgecolor="none", fontsize="small", ncols=2)
