@@ -12,7 +12,22 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.specs.contract import made_agent
 from dpbandit.testing.tapes import extreme_users, run
 from tests.each import by_rota
-from tests.harness import discovered
+from tests.harness import KINDS, discovered
+
+FRONT_ROW = (
+    "fade", "allocation-ts", "race-imed", "dp-hdb", "private-bandit", "pftal", "dp-ucb", "dp-tofw",
+)  # fmt: skip
+"""Agents whose privacy is tested at every commit."""
+
+
+def kinds_in_turn(share):
+    """Decorate a test of the agents of `FRONT_ROW` and, at a commit, of one in `share` of the rest.
+
+    With a share that 3 does not divide, all parts of `every_third` come to every agent.
+    """
+    rest = [kind for kind in KINDS if kind not in FRONT_ROW]
+    return pytest.mark.parametrize("kind", [*FRONT_ROW, *by_rota(rest, share, slow=False)])
+
 
 every_third = pytest.mark.parametrize("part", by_rota(range(3), 3, slow=False))
 

@@ -29,7 +29,16 @@ from dpbandit.testing.tapes import extreme_users, run
 from tests.broken.leaks import MECHANISM, STATE
 from tests.each import asserting
 from tests.harness import DISJOINT, SHARED, discovered, every_kind, is_default, label
-from tests.pairs import certificate, distinct, every_third, of_kinds, private, some, sums
+from tests.pairs import (
+    certificate,
+    distinct,
+    every_third,
+    kinds_in_turn,
+    of_kinds,
+    private,
+    some,
+    sums,
+)
 
 SWAPPED = (0, EVERYBODY), 12
 """Whom joint DP is tried with: the first user, and another in each of twelve replicas. A bound that
@@ -47,11 +56,11 @@ def test_discovery_finds_private_and_public_agents_on_all_specs():
     assert demand >= {DPUCB, DPHDB, FadeLogistic}
 
 
-@every_kind
+@kinds_in_turn(2)
 @every_third
 def test_joint_dp(kind, part):
     """Sensitivity at the mechanism and billboard replay, and only what is admissible counts: of
-    sums test_noise knows that they are what was queried."""
+    sums test_noise knows that they are what was queried. Behind the front row one agent in two."""
     admitting = [pair for pair in distinct(kind) if not sums(pair)]
     for pair in some(private(kind), part):
         with asserting(label(pair)):
@@ -101,11 +110,12 @@ def test_billboard_catches_agents_without_privacy(config, spec):
     assert certify(config, spec, accountants=False).epsilon == inf
 
 
-@every_kind
+@kinds_in_turn(4)
 @every_third
 def test_company(kind, part):
     """Replicas do not know each other, blocks equal single rounds; pickles, of which the files of
-    players are made, and deep copies go on as the original, bit for bit."""
+    players are made, and deep copies go on as the original, bit for bit. Behind the front row one
+    agent in four, on the episode and the streams that all share."""
     for pair in some(of_kinds(kind), part):
         with asserting(label(pair)):
             check_replicas(*pair)
