@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from itertools import count
 
 import pandas as pd
+import pytest
 
 from dpbandit import Results, compare
 from dpbandit.base import (
@@ -18,7 +19,7 @@ from dpbandit.base import (
     write_atomically,
     write_folder,
 )
-from tests.each import asserting, each, refused
+from tests.each import asserting, by_rota, refused
 
 NAMES = ["a", "b"]
 
@@ -85,11 +86,12 @@ WHERE = {
 cannot be swapped, so there files may be missing, until the next run brings them."""
 
 
-@each("where", WHERE)
+@pytest.mark.parametrize("where", by_rota(WHERE, 2, slow=False))
 def test_a_folder_is_old_or_new_wherever_its_writer_is_killed(where, tmp_path, monkeypatch):
     """Killed before every change of the file system. Catches files that are written one by one, a
     folder that is moved away first, and notes or a subfolder that get lost with it. What is
-    finished first by the next run is whole, and it leaves nothing temporary."""
+    finished first by the next run is whole, and it leaves nothing temporary. Two of the four places
+    are tried at a commit."""
     if where == "no swap":
         monkeypatch.setattr(files, "_exchange", lambda one, other: False)
     others = [] if where == "new" else ["notes", "report"]

@@ -19,11 +19,14 @@ from dpbandit.base import Streams
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.convex import StreamSpec
 from dpbandit.testing import check_problem
-from tests.each import each, refused
+from tests.each import by_rota, each, refused
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 H = 6  # rounds an episode
 every_env = pytest.mark.parametrize("name", dpbandit.ENVIRONMENTS)
+every_third_env = pytest.mark.parametrize("name", by_rota(dpbandit.ENVIRONMENTS, 3, slow=False))
+"""Others at other commits: all are problems in the same two wrappers, and have tests of their own
+in the folders beside this file."""
 
 
 def make(name, **arguments):
@@ -59,7 +62,7 @@ def plain(x):
 
 
 @pytest.mark.smoke
-@every_env
+@every_third_env
 def test_gymnasiums_own_checker_has_nothing_to_say(name):
     """Its hints are warnings, so errors here: it wants actions within [-1, 1], in a smaller
     ball."""
@@ -67,7 +70,7 @@ def test_gymnasiums_own_checker_has_nothing_to_say(name):
     check_env(env, skip_render_check=True)
 
 
-@every_env
+@every_third_env
 def test_seeds_decide_everything_and_copies_continue(name):
     """Same seed, same episode, also under the module's prefix; another seed, another; without a
     seed the sequence goes on, as a lone one's pickle and a batch's deep copy do in mid-episode."""
@@ -87,7 +90,7 @@ def test_seeds_decide_everything_and_copies_continue(name):
         assert episode(one, actions, seed=None) == episode(twin, actions, seed=None)
 
 
-@every_env
+@every_third_env
 def test_from_the_reset_to_the_horizon_and_no_further(name):
     env = make(name)
     for bare in (env.unwrapped, make_native(name, 2, autoreset_mode="Disabled")):
@@ -99,7 +102,7 @@ def test_from_the_reset_to_the_horizon_and_no_further(name):
         refused("reset", bare.step, actions[-1])
 
 
-@every_env
+@every_third_env
 def test_types_spaces_and_ranges(name):
     """Python numbers from a lone environment; all inside flat spaces, which Stable-Baselines3
     needs."""

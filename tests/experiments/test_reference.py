@@ -123,8 +123,9 @@ def least(case):
     }.get(family, ({}, 30))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", by_rota(CASES, 3, slow=False))
 def test_every_agent_plays_every_case(name):
+    """Of a third of the cases at a commit; all are played by `reproduce`."""
     settings, horizon = least(CASES[name])
     for agent in CASES[name].agents:
         noisy = {"epsilon", "noise"} <= {f.name for f in fields(AGENTS[agent])}

@@ -24,7 +24,7 @@ from dpbandit.suite.renewing import renew
 from dpbandit.suite.replaying import far_off, holds, replays
 from dpbandit.suite.scoring import ends_of
 from dpbandit.suite.tabulating import answer_row, answers_of
-from tests.each import by_rota, turn
+from tests.each import by_rota, in_turn, turn
 from tools import scoreboard
 
 TOO_GOOD = 3.5
@@ -204,6 +204,7 @@ def tiny(monkeypatch):
     candidates.cache_clear()
 
 
+@in_turn(0)
 def test_users_are_doubled_until_privacy_is_affordable(tiny, tmp_path, monkeypatch):
     """From a sixteenth of the users on; an epsilon that is affordable and beats the fixed action
     twice is not played on, and what was reached last counts."""
@@ -264,6 +265,7 @@ def test_who_looked_worse_comes_back_when_others_turn_out_worse(tiny, monkeypatc
     assert found[Group("tiny answers", inf)].chosen == "steady"
 
 
+@in_turn(1)
 def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch):
     """The chosen is the candidate with the least mean on the selection seed, without privacy those
     that promise nothing and the private ones at infinity; the report plays the other seed until its
@@ -307,6 +309,7 @@ def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch
         freeze_suite(["large"], blocks)
 
 
+@in_turn(2)
 def test_what_is_stale_is_played_again_and_nothing_else(tmp_path, monkeypatch):
     """A stored run with altered numbers is found and restored, with its row; the choice stays. It
     would catch a stale run that is kept, and a row that is not made of the new run."""

@@ -35,7 +35,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
 from dpbandit.specs.protocols import ContextualSpec
 from tests.agents.contextual.runs import PRICES
-from tests.each import each
+from tests.each import each, in_turn
 from tests.slopes import differences
 
 SLATES = ContextualSpec(n_actions=4, dim=3, horizon=200, shared=True, link="logistic")
@@ -139,6 +139,7 @@ def test_weights_go_where_something_is_left_to_learn():
     assert squared[0, 2, 0] > 1 > squared[0, 2, 1]
 
 
+@in_turn(1, 2)
 @each("high", [2.0, 4.0])
 def test_parameters_are_recovered_without_privacy(high):
     """Oracle: linear rewards with noise, isotropic contexts; after 8,000 users at epsilon = inf
@@ -284,6 +285,7 @@ def test_imagined_customers_have_the_released_moments():
     np.testing.assert_allclose(np.cov(made.reshape(-1, 2).T), covariance, atol=3e-3)
 
 
+@in_turn(0, 2)
 @pytest.mark.parametrize(("features", "share"), [("additive", 0.99), ("shrunk", 0.98)])
 def test_steep_demand_is_learned_without_privacy(features, share):
     """Statistical: utility falls by 17 from the lowest price to the highest. At epsilon = inf 20
@@ -322,6 +324,7 @@ def test_scores_are_aimed_where_rows_vary():
     np.testing.assert_allclose(batches[0], [phi[0], expected], atol=1e-12)
 
 
+@in_turn(0, 2)
 def test_customers_who_differ_in_what_a_price_costs_them():
     """Statistical: of half of the customers few buy, at any price, of the others many but at the
     highest. At epsilon 4 replicas earn 98 ± 6 % of the best prices' profit with interactions,
