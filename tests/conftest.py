@@ -141,8 +141,15 @@ def pytest_configure(config):
         config.option.markexpr = config.option.markexpr.replace(" and not rota", "")
 
 
-SHELVES = ("choice", "clients", "fuzz", "limits", "lists", "offline", "people", "report", "suite")
+SHELVES = ("choice", "clients", "fuzz", "limits", "lists", "messages", "offline", "people")
+SHELVES += ("report", "suite")
 """Folders whose files come in turns: a commit runs the tests of one in three (`tests/each.py`)."""
+ALONE = ("agents/contextual/test_epochs", "agents/contextual/test_fliphat")
+ALONE += ("agents/contextual/test_guard", "agents/contextual/test_mapped")
+ALONE += ("agents/experts/test_ball", "auditing/test_exact", "envs/contextual/test_people_of_log")
+ALONE += ("privacy/accounting/test_people", "privacy/choices/test_hard_thresholding")
+ALONE += ("privacy/sums/test_filters",)
+"""Tests of shelves in folders of the core, which do so, too."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -152,6 +159,7 @@ def pytest_collection_modifyitems(items):
     from tests.each import marks
 
     files = [file for name in SHELVES for file in sorted(HERE.rglob(f"{name}/test_*.py"))]
+    files += [HERE / f"{name}.py" for name in ALONE]
     places = {file: place for place, file in enumerate(files) if file.name != "test_answers.py"}
     for item in items:
         if item.path in places and not item.get_closest_marker("slow"):

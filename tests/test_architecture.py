@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import by_rota
 from tools.measures import statements
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,10 +85,13 @@ def modules():
 MODULES = dict(modules())
 
 
+parsed = cache(ast.parse)
+
+
 @cache
 def imported(text):
     """Return two lists of the modules that a source imports: at its top, and anywhere."""
-    body, found = ast.parse(text).body, {}
+    body, found = parsed(text).body, {}
     for node in statements(body):
         if isinstance(node, ast.Import):
             found[node] = [alias.name for alias in node.names]
@@ -250,8 +254,13 @@ def importable(package):
             yield f"{package}.{info.name}"
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+OF_CATALOGUES = [name for name in PACKAGES if re.match(r"dpbandit\.(agents|envs)\.", name)]
+TURNS = {param.values[0]: param for param in by_rota(OF_CATALOGUES, 3, slow=False)}
+
+
+@pytest.mark.parametrize("package", [TURNS.get(name, name) for name in PACKAGES])
 def test_doctests(package):
+    """Families of agents and environments, whose examples are all of one form, come in turns."""
     for name in importable(package):
         assert doctest.testmod(importlib.import_module(name), verbose=False).failed == 0, name
 
@@ -263,7 +272,7 @@ CLASSES = {}
 def read_classes():
     for name in (name for package in PACKAGES for name in importable(package)):
         module = importlib.import_module(name)
-        for node in statements(ast.parse(Path(module.__file__).read_text()).body):
+        for node in statements(parsed(Path(module.__file__).read_text()).body):
             cls = vars(module).get(getattr(node, "name", None))
             if isinstance(node, ast.ClassDef) and getattr(cls, "__module__", "") == name:
                 CLASSES[cls] = node

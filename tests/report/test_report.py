@@ -86,11 +86,20 @@ def test_the_page_of_a_sweep(swept, monkeypatch):
     ]
 
 
+@pytest.fixture
+def undrawn():
+    """Figures are empty files: other tests look at what is in them."""
+    with unsaved():
+        yield
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_many_problems_have_a_figure_each(tmp_path, monkeypatch):
     """Beyond so many, which the page says with what draws all of one problem: drawing 31 problems
     in full took four minutes. Other files stay."""
     values = {**SWEEP, "horizons": [20, 40], "replicas": 2}
     values["environments"] = [{"id": "GLMBandit", "grid": {"dim": [2, 3]}}]
+    values["agents"] = [{"id": "dp-ucb"}]
     run_sweep(Sweep.of(values), tmp_path, backend="threading", progress=False)
     whole = write_report(tmp_path)
     (tmp_path / "report" / "notes").touch()
@@ -123,6 +132,7 @@ def test_the_headline_is_of_the_largest_horizon_beside_both_baselines(swept):
             assert found == pytest.approx(less) or (np.isnan(found) and row.agent == one[0])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_problems_come_in_the_order_of_the_file_and_agents_keep_their_colours(tmp_path):
     """A comparison has a report, too: of one replica, no audits, nothing private; and privacy that
     expires is told as such."""
@@ -221,6 +231,7 @@ def test_every_guarantee_has_a_look_of_its_own(several, monkeypatch, tmp_path):
     assert sum("dp-ucb, claims 1, δ = " in name for name in horizons) == 2
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_missing_is_told(copy):
     """Also what is no longer asked for; and audits tell their rounds."""
     whole = write_report(copy).page.read_text()
