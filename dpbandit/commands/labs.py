@@ -4,6 +4,8 @@ import csv
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -122,13 +124,16 @@ def grade_class(
     """
     positive("--seconds", seconds)
     check_writable(out)
-    handed_in = submissions(folder)
+    handed_in, others = submissions(folder)
     number = lab_of(handed_in) if lab is None else find(lab).number
     print(
         f"Grading lab {number}. This runs the code of {len(handed_in)} students, with all your "
         f"rights, for at most {seconds:g} s each.",
         flush=True,
     )
+    if others := [name for name in others if (folder / name).resolve() != out.resolve()]:
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        print(f"No notebooks, and not graded: {', '.join(others[:5])}{more}.", flush=True)
     grades: list[Graded] = []
     for place, submission in enumerate(handed_in, 1):
         graded = grade(submission, number, seconds=seconds)
@@ -137,15 +142,15 @@ def grade_class(
         for trouble in graded.troubles:
             print(f"    {submission.student}: {trouble}", flush=True)
         grades.append(graded)
-
-    def fill(path: Path) -> None:
-        with path.open("w", newline="", encoding="utf-8") as lines:
-            csv.writer(lines, lineterminator="\n").writerows(
-                [GRADE_COLUMNS, *(row for graded in grades for row in graded.rows())]
-            )
-
-    write_atomically(out, fill)
+        write_atomically(out, partial(_fill, grades))  # what is graded survives an interruption
     say(f"Written to {short_path(out)}.")
+
+
+def _fill(grades: Sequence[Graded], path: Path) -> None:
+    """Write the rows of grades."""
+    with path.open("w", newline="", encoding="utf-8") as lines:
+        rows = [GRADE_COLUMNS, *(row for graded in grades for row in graded.rows())]
+        csv.writer(lines, lineterminator="\n").writerows(rows)
 
 
 def _score(found: list[str]) -> str:

@@ -1,11 +1,13 @@
 """A student's sheet, and a class whose notebooks go wrong in every way."""
 
 import csv
+import json
+import os
 
 import nbformat
 import pytest
 
-from dpbandit.experiments.labs import check, find, progress, write
+from dpbandit.experiments.labs import check, find, grading, progress, write
 from dpbandit.experiments.labs.checks import checks_of
 from tests.each import refused
 
@@ -21,6 +23,9 @@ CALLS = {
     "13.3": "check('13.3', more)",
     "13.4": "check('13.4', real_mu)",
 }
+
+
+UNSAYABLE = "class Why(Exception):\n    def __str__(self): 1 / 0\nraise Why"
 
 
 def test_a_sheet_counts_tries_until_an_answer_is_right(run, tmp_path, monkeypatch, capsys):
@@ -70,6 +75,45 @@ def hand_in(folder, student, *cells, **metadata):
     return made
 
 
+def test_every_notebook_is_found_and_read(tmp_path):
+    """In folders, with other endings, names that no screen shows, and parts that are missing or
+    wrong; copies of Jupyter are none, and a file that is no notebook is named."""
+    cell = {"cell_type": "code", "source": ["check('13.3', more)\n", "more"]}
+    counted = {"output_type": "stream", "text": ["13.3: right. (2 tries)\n"]}
+    made = {
+        "bare": {"cells": [cell], "nbformat": 4, "nbformat_minor": 5},
+        "odd": {"metadata": {"dpbandit": "x"}, "cells": [cell | {"outputs": [counted]}]},
+        "lab": {"metadata": {"dpbandit": {"lab": 13}}, "cells": [], "nbformat": 4},
+        "broken": {"metadata": [], "cells": [3]},
+    }
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "copy.ipynb").write_text("{}")
+    (tmp_path / "essay.txt").touch()
+    (tmp_path / "gone.ipynb").symlink_to("nowhere")
+    for path, kind in {
+        "anna/lab.ipynb": "bare",
+        "bo/lab.ipynb": "lab",
+        "cy.IPYNB": "odd",
+        os.fsdecode(b"d\xff\n\x1b[2J.ipynb"): "lab",
+        "eve.ipynb": "broken",
+    }.items():
+        text = json.dumps({"nbformat": 4, "nbformat_minor": 2} | made[kind])
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("\N{BYTE ORDER MARK}" * (kind == "bare") + text, "utf-8")
+    found, others = grading.submissions(tmp_path)
+    assert others == ["essay.txt", "gone.ipynb"]
+    assert {one.student: (one.lab, dict(one.tries)) for one in found} == {
+        "anna/lab": (13, {}),
+        "bo/lab": (13, {}),
+        "cy": (13, {"13.3": 2}),
+        "d???[2J": (13, {}),
+        "eve": (0, {}),
+    }
+    assert [one.trouble for one in found if one.trouble] == [
+        "it cannot be read as a notebook (AttributeError)."
+    ]
+
+
 @pytest.mark.slow
 def test_a_class_is_graded_whatever_is_handed_in(run, tmp_path):
     """Each notebook goes wrong in its own way, is told in a sentence, and ends nothing else; what
@@ -77,7 +121,7 @@ def test_a_class_is_graded_whatever_is_handed_in(run, tmp_path):
     start, lab = "from dpbandit.experiments.labs import check", {"dpbandit": {"lab": 13}}
     folder = tmp_path / "class"
     folder.mkdir()
-    made = hand_in(folder, "anna", start, *GOOD)
+    made = hand_in(folder, "anna", f"%matplotlib inline\n{start}", *GOOD)
     shown = "13.1: not yet. A hint. (1 try)\n13.1: right. (2 tries)\n"
     made.cells[1].outputs = [nbformat.v4.new_output("stream", text=shown)]
     nbformat.write(made, folder / "anna.ipynb")
@@ -86,7 +130,8 @@ def test_a_class_is_graded_whatever_is_handed_in(run, tmp_path):
     hand_in(folder, "di", start, "more = ...", CALLS["13.3"], "check('13.1', any_click)")
     hand_in(folder, "ed", "print('hello')", **lab)
     hand_in(folder, "flo", start, "13.3", "import os; os._exit(3)", "13.2")
-    hand_in(folder, "gil", start, "13.3", "check('13.3', 2)", "input()")
+    hand_in(folder, "gil", start, "13.3", "check('13.3', 2)", "input()", UNSAYABLE)
+    (folder / "essay.txt").touch()
     hand_in(folder, "ida", "pass", dpbandit={"lab": 1})
     (folder / "hal.ipynb").write_text("not a notebook")
     out = tmp_path / "grades.csv"
@@ -110,8 +155,9 @@ def test_a_class_is_graded_whatever_is_handed_in(run, tmp_path):
         "di: a cell raised an exception, code cell 4: NameError: name 'any_click' is not defined.",
         "ed: no check was run.",
         "flo: its process ended in code cell 3, with exit code 3.",
-        "gil: a cell raised an exception, code cell 4: ",
-        "hal: it cannot be read as a notebook (NotJSONError).",
+        "gil: 2 cells raised an exception, code cell 4: ",
+        "No notebooks, and not graded: essay.txt.",
+        "hal: it cannot be read as a notebook (JSONDecodeError).",
         "ida: it is a notebook of lab 1.",
     ):
         assert sentence in said
