@@ -2,13 +2,14 @@
 
 import os
 import re
-import subprocess
 import sys
+from contextlib import suppress
 from io import StringIO
 from itertools import zip_longest
 
 from rich.console import Console
 
+from dpbandit import cli
 from dpbandit.base.tables import Table
 from tests.each import each
 
@@ -76,28 +77,21 @@ PIPED = {
     ],
 }  # fmt: skip
 """Commands that print tables -> words that are whole in them."""
-IN_TURN = """
-import sys
-from dpbandit.cli import main
-for words in sys.argv[1:]:
-    sys.argv = ["dpbandit", *words.split()]
-    try:
-        main()
-    except SystemExit as end:
-        assert not end.code
-    print("-- end", flush=True)
-"""
 
 
-def test_in_a_pipe():
-    """All commands run in one process, without a terminal and COLUMNS, to save starts of 1 s."""
-    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
-    command = [sys.executable, "-c", IN_TURN, *PIPED]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    assert "…" not in done.stdout
-    *printed, last = done.stdout.split("-- end\n")
-    assert last == ""
-    for text, whole in zip(printed, PIPED.values(), strict=True):
-        assert all(part in text for part in whole), text
+@each("words", PIPED)
+def test_in_a_pipe(words, capfd, monkeypatch):
+    """Without a terminal and COLUMNS."""
+
+    def no_terminal(descriptor=1):
+        raise OSError("a pipe")
+
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(os, "get_terminal_size", no_terminal)
+    monkeypatch.setattr(sys, "argv", ["dpbandit", *words.split()])
+    with suppress(SystemExit):
+        cli.main()
+    text = capfd.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    assert all(part in text for part in PIPED[words]), text

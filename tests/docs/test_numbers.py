@@ -15,6 +15,7 @@ paragraph that says `<!-- not measured: why -->`. Words ("twice", "a fifth") are
 
 import doctest
 import re
+from functools import cache
 
 import pytest
 from PIL import Image
@@ -81,6 +82,7 @@ def measured(chunk):
             yield one[0]
 
 
+@cache
 def stored(text):
     """Return the cells of a page's tables from stores, with and without their standard errors."""
     cells = {

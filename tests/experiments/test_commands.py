@@ -31,7 +31,7 @@ from dpbandit.experiments.returning_prices import __main__ as returning_prices, 
 from dpbandit.experiments.study import StudyFile, measured, read
 from dpbandit.studies import Configuration, Study, setup_of
 from tests.drawings import points, unsaved
-from tests.each import each, in_turn, refused
+from tests.each import by_rota, each, in_turn, refused
 from tests.experiments.runs import figures_of, made_up, quick, run_command
 
 
@@ -215,7 +215,8 @@ def test_plans_leave_room(sizes, few, sentence):
 
 
 @pytest.mark.parametrize(
-    "name", ["arms", "convex", "experts", "limits", "lists", "trust", "window"]
+    "name",
+    by_rota(["arms", "convex", "experts", "limits", "lists", "trust", "window"], 3, slow=False),
 )
 def test_tables_leave_room_for_slopes_and_standard_errors(name):
     """Two replicas at least, and where there are exponents three places, of which the larger half

@@ -30,7 +30,7 @@ from dpbandit.running import loop
 from dpbandit.running.resolve import resolve_agents, resolve_problem, resolve_spec
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Sweep, plan
-from tests.each import each, refused
+from tests.each import each, in_turn, refused
 from tests.suite.strangers import Ends
 
 GLM, MADE = "dpbandit/GLMBandit-v0", {"n_actions": 3, "horizon": 40}
@@ -176,6 +176,7 @@ def test_callbacks_are_told_at_every_mark_what_results_say():
     assert [(mark.agent, mark.round) for mark in alone] == [("LinUCB", 3), ("LinUCB", 9)]
 
 
+@in_turn(1, 2)
 def test_no_number_depends_on_processes_and_batches(monkeypatch):
     """Two processes, batches of 3 and 2 replicas, the oracle's answers among them; an agent that
     ends its process is told, and all others are kept."""

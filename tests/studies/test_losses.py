@@ -16,7 +16,7 @@ import pytest
 from dpbandit import InputError
 from dpbandit.studies import Sweep, run as running, run_sweep
 from dpbandit.studies.run import workers
-from tests.each import each, refused
+from tests.each import each, in_turn, refused
 from tests.studies.studies import many
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +40,7 @@ with workers("loky", 2, None) as run:
 """
 
 
+@in_turn(0)
 def test_workers_end_with_a_driver_that_is_killed(tmp_path):
     """A worker that runs a task of ten minutes ends once the driver is killed, so that the standard
     output which they share is closed. The other worker kills it as it unpickles its first task."""

@@ -72,7 +72,7 @@ def test_gaussian_spends_compose_in_quadrature():
 
 def test_spends_that_are_not_gaussian_stand_alone():
     """A Wishart spend keeps its own curve and no mu; beside another spend it is refused."""
-    wishart = WishartSpend(500, 3, 3, "wishart")
+    wishart = WishartSpend(120, 2, 1, "wishart")
     alone = Ledger((wishart,))
     assert alone.mu is None
     assert alone.delta(1.0) == wishart.delta(1.0 / (1 + MOVEMENT_ROUNDING))
