@@ -29,7 +29,7 @@ TABLES_OF_RATES = {name: rows for name, (rows, _) in tables().items()}
 CONVEX_1, CONVEX_RUN = TABLES_OF_RATES["convex/table-1"], TABLES["convex/table-1"].run
 FAR = {
     "T": (Point(2**400, 8), Point(2**500, 8)),
-    "d": (Point(2**20, 2**400), Point(2**20, 2**500)),
+    "d": (Point(2**300, 2**140), Point(2**300, 2**240)),  # many users for each coordinate
     "epsilon": (Point(2**20, 8, 2.0**-90), Point(2**20, 8, 2.0**-80)),
 }
 """Where the largest term of a bound is alone."""
