@@ -56,11 +56,11 @@ def test_discovery_finds_private_and_public_agents_on_all_specs():
     assert demand >= {DPUCB, DPHDB, FadeLogistic}
 
 
-@kinds_in_turn(2)
+@kinds_in_turn(4)
 @every_third
 def test_joint_dp(kind, part):
     """Sensitivity at the mechanism and billboard replay, and only what is admissible counts: of
-    sums test_noise knows that they are what was queried. Behind the front row one agent in two."""
+    sums test_noise knows that they are what was queried. Behind the front row one agent in four."""
     admitting = [pair for pair in distinct(kind) if not sums(pair)]
     for pair in some(private(kind), part):
         with asserting(label(pair)):

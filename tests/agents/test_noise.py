@@ -61,11 +61,11 @@ def test_tests_of_noise_fail_with_a_fifth_less_of_it():
     assert set(failed) == wanted, done.stdout
 
 
-@kinds_in_turn(2)
+@kinds_in_turn(4)
 @every_third
 def test_noise(kind, part):
     """Added to what was fed, knowing no data; as large as the ledger says; of every row its own.
-    Who adds none to a sum calls other mechanisms, or none. Behind the front row one agent in two:
+    Who adds none to a sum calls other mechanisms, or none. Behind the front row one agent in four:
     the sums themselves are measured in tests/privacy."""
     measured = alike(kind)
     for pair in some(distinct(kind), part):

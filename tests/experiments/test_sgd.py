@@ -303,6 +303,7 @@ def test_the_command_measures_the_rows_chosen(run, tmp_path, monkeypatch):
 
 
 @in_turn(2)
+@in_turn(1)
 def test_the_theta_of_section_5_3_is_another_problem(run, tmp_path):
     """Normal entries have other numbers than equal ones, which the independent program took, under
     a label of their own; on screen nothing is escaped."""

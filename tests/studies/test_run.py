@@ -27,7 +27,7 @@ from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
 from dpbandit.studies.configurations import LastRound
 from dpbandit.studies.run import HTTP
-from tests.each import refused
+from tests.each import in_turn, refused
 from tests.studies.studies import TINY, many, same
 
 ROOT = Path(__file__).parents[2]
@@ -293,6 +293,7 @@ def test_audits_stand_beside_the_runs(tmp_path):
     assert {**again, **timed} == {**document, **timed}
 
 
+@in_turn(1)
 def test_memory_does_not_grow_with_the_sweep(tmp_path):
     """Peak of four times as many configurations: not 1.4 times as much (measured: 1.0 times; 1.6
     where all runs are kept). The first sweep is not measured: it imports libraries."""

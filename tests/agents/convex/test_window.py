@@ -174,6 +174,7 @@ def test_what_printed_noise_is_worth(window):
     assert proof.epsilon <= 1 / sqrt(per_level) + 1 / (4 * per_level * log(2 / DELTA))
 
 
+@in_turn(1)
 def test_row_of_the_table():
     """Statistical, Table W at epsilon 10, T = 8192, W = 16: within 4 combined errors of the
     specification (false alarm 6e-5 a cell). Power: exact trees are told from the lazy 16.7."""

@@ -20,7 +20,7 @@ from dpbandit.envs.streams.populations import (
 from dpbandit.envs.streams.streaming_regression import TRUTHS, Truth
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.specs.models import second_moment
-from tests.each import each, refused
+from tests.each import each, in_turn, refused
 
 CASES = (
     {},
@@ -101,6 +101,7 @@ def test_the_mean_regret_of_a_round_is_the_excess_risk(case):
         ({"p": 1.5, "dim": 20, "theta": "sparse"}, 0.0600, 0.005),
     ],
 )
+@in_turn(0)
 def test_the_baseline_of_table_5_1(case, expected, room):
     """Golden: risk(0) - risk(theta*) by which Table 5.1 was decoded, there by simulation (to about
     0.5 %, or 4 % for random truths); s |theta*|^2 here. Random truths: the mean over 2,000."""
