@@ -37,10 +37,10 @@ class FADE(OnDevices, WarmStarted):
     Guarantee:
         The guarantee of the model's agent, see `Fading`: (epsilon, delta)-joint DP, and exactly
         mu-GDP for users who are summed. Users who are asked, or whose sales a curve counts, are in
-        no sum; their counts are epsilon-DP. The cost of a private centre (`PrivatelyCentred`) is
-        part of the target. A `prior` must be public, or released under a budget that adds to this
-        one: a prior from `prior_from` states its cost for the people of its log, which is in the
-        ledger and part of the target.
+        no sum; answers and contexts are mu-GDP, counts of sales epsilon-DP. The cost of a private
+        centre (`PrivatelyCentred`) is part of the target. A `prior` must be public, or released
+        under a budget that adds to this one: a prior from `prior_from` states its cost for the
+        people of its log, which is in the ledger and part of the target.
 
     **Limits.** Greedy play has no worst-case regret bound. No certificate covers the choice of
     default settings, made by trials on problems that we do not report on (docs/fade.md).
@@ -94,8 +94,8 @@ class FADE(OnDevices, WarmStarted):
     def gaussian(self, spec: ContextualSpec) -> "FADE":
         """Return this agent without questions, and with one price slope unless `features` are set.
 
-        Answers and sales counts need Laplace noise, and with the noise of a person's budget shrunk
-        effects lose more than a line.
+        Counts of sales need Laplace noise, with the noise of a person's budget shrunk effects lose
+        more than a line, and questions were not measured behind a wrapper.
         """
         chosen = self.features == "auto" and spec.priced and features_for(self, spec) != "additive"
         return replace(self, asks=False, features="additive" if chosen else self.features)

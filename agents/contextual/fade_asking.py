@@ -1,5 +1,6 @@
 """Agent of FADE that asks its first users how rewards are distributed, and then chooses a model."""
 
+from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Any, NamedTuple, cast
 
@@ -13,36 +14,39 @@ from dpbandit.agents.contextual.fade_centred import (
 from dpbandit.agents.contextual.fading import (
     MIN_DIRECTIONS,
     Fading,
+    FadingReleases,
     check_coordinates,
     check_layout,
     crowded,
     link_fixes_middle,
     spec_after,
 )
-from dpbandit.base import Floats, InputError, Ints, clip_range, rounds_in
-from dpbandit.privacy import BatchSum, ClippedVectors, FadingSum, Laplace, Parallel
-from dpbandit.privacy.chosen_scores import CENTRED, CONTEXTS, SIGNED, ChosenScores
+from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, rounds_in
+from dpbandit.privacy import BatchSum, FadingSum, Gaussian, GaussianSpend, Parallel
+from dpbandit.privacy.chosen_scores import CENTRED, SIGNED, ChosenScores
 from dpbandit.privacy.fading import released_ends
 from dpbandit.privacy.premises import ALL_FACTS
-from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.specs import ContextualSpec, Prior
 
 _ROUNDING = 1e-9
 """Distance, as a share of the range, within which a reward is at an end of the range"""
-_QUESTIONS, _MIN_QUESTIONS = (100, 50), (60, 40)
-"""Number of users who are asked, times epsilon, and its floor, each without a known link and with
-one; at most T / 20 and at most `first_batch` users are asked"""
+_QUESTIONS, _MIN_QUESTIONS = 60, 40
+"""Number of users who are asked if the link is known, times epsilon, and its floor; at most T / 20
+and at most `first_batch` users are asked, with or without a link"""
+_CONTEXT_WEIGHT = 0.9
+"""Norm of the context in a vector of norm 1 that also has the answers, without a link"""
 _MAX_INSIDE = 0.5
-"""Largest share of rewards inside the range for which rewards count as answers, without a link"""
+"""Largest share of rewards inside the range for which rewards count as answers"""
 _MIN_OFF_MIDDLE = 0.2
-"""Distance of the mean answer from the middle of the range, as a share of the range, from which
-rewards are summed as answers if the link is known"""
-_MAX_NOISE = 0.1
-"""Largest noise of a count, as a share of the users who are asked, with which they are asked"""
+"""Distance of the mean answer from the middle of the range, as a share of the range, from which the
+sign of a residual says little more than the answer"""
+_MIN_MEAN_PART = 1 / 3
+"""Squared norm of the mean context, as a share of the mean squared norm of contexts, from which
+directions of contexts say less than directions from their mean"""
+_MAX_NOISE = 0.2
+"""Largest noise of the share of rewards at the ends of the range, with which users are asked"""
 _REWARD_SD = 0.25
 """Rough standard deviation of rewards, as a share of the range"""
-_LAPLACE_SD = sqrt(8)
-"""Standard deviation of the noise of a count, times epsilon; one user moves two counts by 1"""
 
 
 class FadeAsking(Fading):
@@ -52,16 +56,16 @@ class FadeAsking(Fading):
     known. Which of `FadeArms` and `FadeCentred` is better depends on the law of rewards, which no
     public fact tells::
 
-        first            play n users at random; count those whose reward is the low end of the
-                         range, and the high end, and sum rewards inside; release these three
-                         numbers, and nothing else of these users (`BatchSum`)
-        then choose      without a link, `FadeCentred` if half of the rewards or more are ends of
-                         the range, such as 0 and 1, and `FadeArms`, whose level begins at the mean
-                         released, if rewards are numbers inside; with a link, `FadeCentred` if
-                         answers at the two ends are so unequal that their mean is more than 0.2
-                         of the range from its middle, by the noise's standard deviation
-        each round       sum the scores of the chosen model (`ChosenScores`); without a link the
-                         first batch of `FadeCentred` sums contexts, whose mean is the centre
+        first            play n users at random; sum rewards, and whether each is an end of its
+                         range, such as 0 and 1; without a link contexts x and |x|^2, too; release
+                         the sum, and nothing else of these users (`BatchSum`)
+        then choose      `FadeArms` if less than half of the rewards are ends of the range; else
+                         `FadeCentred` if their mean is more than 0.2 of the range off its middle,
+                         by the noise's standard deviation, or, without a link, if users are few
+                         (`crowded`), or |mean of x|^2 is a third or more of the mean of |x|^2; else
+                         `FadeArms`. Without a link the released means of rewards and of contexts
+                         are the first level and the centre
+        each round       sum the scores of the chosen model (`ChosenScores`)
         after release k  learn as the chosen model does
         play             as the chosen model does, and at random before its first release
 
@@ -69,10 +73,9 @@ class FadeAsking(Fading):
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity 1 in units of the sensitivities of scores of
-        both models and of contexts.
-        A user who is asked adds at most 1 to one of three numbers, with Laplace noise of the whole
-        epsilon, and is not summed, so that all releases cost the larger cost of the two mechanisms
-        (`Parallel`). The choice and the level are functions of these three numbers.
+        both models. A user who is asked adds one vector of norm at most 1, with Gaussian noise of
+        the whole budget, and is in no other sum, so that all releases cost the larger cost of the
+        two mechanisms (`Parallel`). Choice, centre and level are functions of the first release.
 
     **Limits.** Users who return or whose rewards arrive late are not asked; then FADE chooses by
     public facts alone. A law of rewards that changes after the first users is not noticed.
@@ -95,30 +98,25 @@ class FadeAsking(Fading):
                 "the next ones contribute: choose another agent, such as fade."
             )
         self._linked = link_fixes_middle(spec)
-        self._queried = questions(spec, self.epsilon, self.first_batch)
-        epsilon = self.epsilon * (1 - 1e-12)  # leaves room for `ledger.MOVEMENT_ROUNDING`
-        self._counts = BatchSum(
-            3,
+        self._crowded = not self._linked and crowded(spec, self.releases.mu)
+        self._questions = Questions.of(spec, self.releases)
+        self._queried, stddev = self._questions.users, self._questions.noise_of_sum
+        size = self._questions.size
+        self._first = BatchSum(
+            size,
             1.0,
-            order=1,
             users=self._queried,
-            noise=Laplace(2 / epsilon).sampler(streams, "counts", (3,)),
-            spend=LaplaceSpend(epsilon, note="counts of rewards"),
+            noise=Gaussian(stddev).sampler(streams, "questions", (size,)),
+            spend=GaussianSpend(self.releases.mu, "contexts and answers"),
         )
         later = spec_after(spec, self._queried)
         names = "epsilon", "delta", "first_batch", "growth", "fade"
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         self._arms = FadeArms(**settings, level=not self._linked).make(later, streams.child("arms"))
         self._answers = FadeCentred(**settings).make(later, streams.child("answers"))
+        self._answers.sum_no_contexts()
         ends = released_ends(self._ends(later), later.horizon)
-        centring = 0 if self._linked or not ends else ends[0]
-        self._answers.centre_after(centring)
-        self._centring = centring  # rounds of the batch that sums contexts for the centre
-        self.statistic = ChosenScores(
-            signed=self._arms.statistic,
-            centred=self._answers.statistic,
-            contexts=ClippedVectors(spec.dim, spec.context_norm),
-        )
+        self.statistic = ChosenScores(signed=self._arms.statistic, centred=self._answers.statistic)
         self.sums = FadingSum(
             self.statistic,
             streams,
@@ -130,7 +128,7 @@ class FadeAsking(Fading):
         for model in (self._arms, self._answers):  # which learn from parts of the releases
             noise = self.sums.stddev * model.statistic.sensitivity
             model.sums = cast(FadingSum, PartOfSums(noise, self.fade))
-        spend = Parallel((self.sums.spend, self._counts.spend), "asked or summed")
+        spend = Parallel((self.sums.spend, self._first.spend), "asked or summed")
         self.ledger = self.releases.ledger(spend)
         self._uniforms = streams.uniforms("exploration")
         self._part: Ints = np.full(self.R, SIGNED)  # model of each replica, as its part of the sums
@@ -140,9 +138,8 @@ class FadeAsking(Fading):
         """Return the ends of batches, those of the model that public facts alone would choose."""
         if self._linked:
             return self._arms.sums.ends
-        if crowded(self.spec, self.releases.mu):
-            centring = centre_users(later, self.releases.mu)
-            return (centring, *(centring + end for end in self._answers.sums.ends))
+        if self._crowded:
+            return self.releases.ends(later, *self._answers.first_batches(later))
         return self.releases.ends(later, self._arms.first_rounds(later))
 
     @property
@@ -165,20 +162,18 @@ class FadeAsking(Fading):
         return np.where(signed, self._arms.scores(context), self._answers.scores(context))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        # Count rewards at first, sum scores later; learn after every release
+        # Sum answers at first, scores later; learn after every release
         if self.round < self._queried:
             self.round += 1
-            counts = self._counts(at_ends(self.spec, feedback))
-            if counts is not None:
-                self._choose(counts / self._queried)
+            total = self._first(self._questions.vectors(context, feedback))
+            if total is not None:
+                self._choose(self._questions.means(total))
             return
         for one in (self, self._arms, self._answers):
             one.round += rounds_in(action.shape)
-        centring = self._arms.round <= self._centring
-        part = np.where(self._part == CENTRED, CONTEXTS, SIGNED) if centring else self._part
         release = self.sums.take_rounds(
             action.shape,
-            np.broadcast_to(part, action.shape),
+            np.broadcast_to(self._part, action.shape),
             *self._arms.reference(action).arrays,
             *self._answers.reference(context, action),
             context,
@@ -188,26 +183,22 @@ class FadeAsking(Fading):
         if release is None:
             return
         self._released = True
-        signed, centred, contexts = self.statistic.split(release)
+        signed, centred = self.statistic.split(release)
         if (self._part == SIGNED).any():
             self._arms.add_release(signed)
         if (self._part == CENTRED).any():
-            if centring:
-                self._answers.centre_on(contexts)
-            else:
-                self._answers.add_release(centred)
+            self._answers.add_release(centred)
 
-    def _choose(self, shares: Floats) -> None:
-        """Choose each replica's model and level by released shares (R, 3) of the asked users."""
-        low, high, inside = shares.T
-        noise = _LAPLACE_SD / self.epsilon / self._queried
-        if self._linked:
-            off = np.abs(high - low) / 2
-            self._part = np.where(off > _MIN_OFF_MIDDLE + noise / sqrt(2), CENTRED, SIGNED)
-            return
-        self._part = np.where(low + high >= 1 - _MAX_INSIDE, CENTRED, SIGNED)
-        level = np.clip(high + inside, 0.0, 1.0) - 0.5
-        self._arms.start_level(level, sqrt(2 * noise**2 + _REWARD_SD**2 / self._queried))
+    def _choose(self, means: "Means") -> None:
+        """Choose each replica's model, level and centre by released means over the asked users."""
+        questions, level = self._questions, means.level
+        fits = np.abs(level) > _MIN_OFF_MIDDLE + questions.noise_of_level
+        if not self._linked:
+            error = sqrt(questions.noise_of_level**2 + _REWARD_SD**2 / self._queried)
+            self._arms.start_level(np.clip(level, -0.5, 0.5), error)
+            self._answers.centre_on(means.context)
+            fits |= self._crowded | (questions.mean_part(means) >= _MIN_MEAN_PART)
+        self._part = np.where((means.at_ends >= 1 - _MAX_INSIDE) & fits, CENTRED, SIGNED)
 
     def learned(self, replica: int = 0) -> Prior:
         """Return the posterior of a replica that chose `FadeArms` as a prior for another study."""
@@ -226,29 +217,102 @@ class PartOfSums(NamedTuple):
     fade: float
 
 
-def at_ends(spec: ContextualSpec, reward: Floats) -> Floats:
-    """Return (1, 0, 0) for rewards (R,) at the low end, (0, 1, 0) at the high end, (R, 3).
+class Means(NamedTuple):
+    """Released means over the users who are asked."""
 
-    A reward inside the range is (0, 0, share), its share of the range. What is no number is low.
+    at_ends: Floats
+    """share of rewards at an end of the range, (R,)"""
+    level: Floats
+    """mean reward minus the middle of the range, as a share of the range, (R,)"""
+    square: Floats
+    """mean of |x|^2 for contexts x in units of their bound, (R,); 0 if the link is known"""
+    context: Floats
+    """mean context, (R, d), or (R, 0) if the link is known"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions:
+    """Vectors of the first users, of norm at most 1, and what their released sum says.
+
+    With y the reward as a share of its range, e = 1 if it is at an end of the range, else 0, and x
+    the context in units of its bound, a vector has the parts::
+
+        b (e - 1/2),   sqrt(3) b (y - 1/2)                                       with a link, b = 1
+        b (e - 1/2),   sqrt(3) b (y - 1/2),   b (|x|^2 - 1/2),   0.9 x           without
     """
-    low, high = spec.reward_low, spec.reward_high
-    share = (clip_range(reward, low, high) - low) / (high - low)
-    at_low, at_high = share <= _ROUNDING, share >= 1 - _ROUNDING
-    return np.stack([at_low, at_high, np.where(at_low | at_high, 0.0, share)], axis=1)
+
+    spec: ContextualSpec
+    users: int
+    mu: float
+    linked: bool
+
+    @classmethod
+    def of(cls, spec: ContextualSpec, releases: FadingReleases) -> "Questions":
+        """Return the questions of `FadeAsking`."""
+        linked, first = link_fixes_middle(spec), releases.first_batch
+        if linked:
+            users = max(_MIN_QUESTIONS, ceil(_QUESTIONS / releases.epsilon))
+        else:
+            users = centre_users(spec, releases.mu)
+        most = spec.horizon // (20 if linked or crowded(spec, releases.mu) else 50)
+        users = max(1, min(users, most, first or users))
+        return cls(spec=spec, users=users, mu=releases.mu, linked=linked)
+
+    @property
+    def size(self) -> int:
+        """Length of a vector."""
+        return 2 if self.linked else 3 + self.spec.dim
+
+    @property
+    def noise_of_sum(self) -> float:
+        """Standard deviation of the noise of a sum that one user moves by at most 2."""
+        return 2 / self.mu
+
+    @property
+    def _weight(self) -> float:
+        return 1.0 if self.linked else sqrt((1 - _CONTEXT_WEIGHT**2) * 4 / 5)
+
+    @property
+    def noise_of_ends(self) -> float:
+        """Standard deviation of the noise in the released share of rewards at the ends."""
+        return self.noise_of_sum / self.users / self._weight
+
+    @property
+    def noise_of_level(self) -> float:
+        """Standard deviation of the noise in the released mean reward, as a share of the range."""
+        return self.noise_of_ends / sqrt(3)
+
+    def vectors(self, context: Floats, reward: Floats) -> Floats:
+        """Return the vectors (R, n) of a round; a reward that is no number counts as low."""
+        low, high, bound = self.spec.reward_low, self.spec.reward_high, self.spec.context_norm
+        share = (clip_range(reward, low, high) - low) / (high - low)
+        at_ends = (share <= _ROUNDING) | (share >= 1 - _ROUNDING)
+        answers = [at_ends - 0.5, sqrt(3) * (share - 0.5)]
+        if self.linked:
+            return np.stack(answers, axis=1)
+        x = clip_norm(context, bound) / bound
+        answers.append(np.vecdot(x, x) - 0.5)
+        weighted = self._weight * np.stack(answers, axis=1)
+        return np.concatenate([weighted, _CONTEXT_WEIGHT * x], axis=1)
+
+    def means(self, total: Floats) -> Means:
+        """Return the means that a released sum (R, n) of all vectors says."""
+        ends, level, *more = (total[:, :3] / self.users / self._weight).T
+        square = more[0] + 0.5 if more else np.zeros(len(total))
+        context = total[:, 3:] / self.users / _CONTEXT_WEIGHT * self.spec.context_norm
+        return Means(ends + 0.5, level / sqrt(3), square, context)
+
+    def mean_part(self, means: Means) -> Floats:
+        """Return |mean x|^2 / mean |x|^2, (R,), without the part of the noise in |mean x|^2."""
+        x = means.context / self.spec.context_norm
+        noise = self.spec.dim * (self.noise_of_sum / self.users / _CONTEXT_WEIGHT) ** 2
+        return np.asarray(np.vecdot(x, x) - noise) / np.maximum(means.square, _ROUNDING)
 
 
-def questions(spec: ContextualSpec, epsilon: float, first_batch: int | None = None) -> int:
-    """Return the number of first users who are asked, 1 to `first_batch`, if that is set."""
-    linked = link_fixes_middle(spec)
-    users = max(_MIN_QUESTIONS[linked], ceil(_QUESTIONS[linked] / epsilon))
-    return max(1, min(users, spec.horizon // 20, first_batch or users))
+def can_ask(spec: ContextualSpec, releases: FadingReleases) -> bool:
+    """Return True if rewards arrive at once, and answers are precise enough to choose a model.
 
-
-def can_ask(spec: ContextualSpec, epsilon: float, first_batch: int | None = None) -> bool:
-    """Return True if rewards arrive at once, and counts are precise enough to choose a model.
-
-    Their noise is at most 10 % of the users who are asked. Without a known link there have to be
-    enough features for the model of answers.
+    Without a known link there have to be enough features for the model of answers.
     """
-    precise = _LAPLACE_SD / epsilon <= _MAX_NOISE * questions(spec, epsilon, first_batch)
+    precise = Questions.of(spec, releases).noise_of_ends <= _MAX_NOISE
     return precise and not spec.delay and (link_fixes_middle(spec) or spec.dim >= MIN_DIRECTIONS)

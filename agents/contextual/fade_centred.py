@@ -116,10 +116,9 @@ class FadeCentred(Fading):
             n_actions=K, dim=d, reward_low=spec.reward_low, reward_high=spec.reward_high
         )
         later = spec_after(spec, self._before)
-        batch = self.releases.first(later, 4 * sqrt(d) * K, _MIN_FIRST_USERS * K)
-        self._random_rounds = batch
-        next_one = max(1, ceil(self.growth * batch))
-        self.sums = self.releases.sums(self.statistic, later, streams, next_one, (batch,))
+        second, first = self.first_batches(later)
+        self._random_rounds = first[-1]
+        self.sums = self.releases.sums(self.statistic, later, streams, second, first)
         spend = Parallel((self.sums.spend, self._first.spend), "contexts or scores")
         self.ledger = self.releases.ledger(spend)
         self._uniforms = streams.uniforms("exploration")
@@ -160,7 +159,7 @@ class FadeCentred(Fading):
             self.round += 1
             total = self._first(context)
             if total is not None:
-                self.centre_on(total)
+                self.centre_on(total / self._before)
             return
         self.round += rounds_in(action.shape)
         data = (*self.reference(context, action), context, action, feedback)
@@ -182,13 +181,19 @@ class FadeCentred(Fading):
         draw = np.linalg.solve(root, self._normals()[..., None])[..., 0]
         return self._theta + _DRAW_WIDTH * missing * draw
 
-    def centre_after(self, rounds: int) -> None:
-        """Expect a centre after the first `rounds` rounds, which are not summed; 0 for none."""
-        self._before = rounds
+    def first_batches(self, spec: ContextualSpec) -> tuple[int, tuple[int]]:
+        """Return the length of the second batch, and the end of the first, played at random."""
+        least = _MIN_FIRST_USERS * spec.n_actions
+        first = self.releases.first(spec, 4 * sqrt(spec.dim) * spec.n_actions, least)
+        return max(1, ceil(self.growth * first)), (first,)
 
-    def centre_on(self, total: Floats) -> None:
-        """Set the centre to the first users' mean context, whose released sum is `total`."""
-        self._centre = clip_norm(total / self._before, self.spec.context_norm)
+    def sum_no_contexts(self) -> None:
+        """Sum scores from the first round on: others release the centre."""
+        self._before = 0
+
+    def centre_on(self, mean: Floats) -> None:
+        """Set the centre to the first users' released mean context, (R, d)."""
+        self._centre = clip_norm(mean, self.spec.context_norm)
 
     def reference(self, context: Floats, action: Ints) -> tuple[Floats, Floats, Floats]:
         """Return parameter, trust and centre of rounds in which the arms `action` were played."""

@@ -128,8 +128,7 @@ def model_for(settings: Any, spec: ContextualSpec) -> Model:
     facts = facts_of(spec, settings.plan().mu) | (Fact.PLAIN if plain else Fact(0))
     facts |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
     if settings.asks and not settings.anytime:
-        able = can_ask(spec, settings.epsilon, settings.first_batch)
-        facts |= Fact.PROMPT if able else Fact(0)
+        facts |= Fact.PROMPT if can_ask(spec, settings.plan()) else Fact(0)
     return next(model for row, model in TABLE if row in facts)
 
 

@@ -7,26 +7,25 @@ import numpy as np
 
 from dpbandit.base import AnyArray, Floats, added_up
 from dpbandit.privacy.mechanism import Statistic
-from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.premises import NO_FACTS
 from dpbandit.privacy.residuals import CentredResiduals, SignedResiduals
 
-SIGNED, CENTRED, CONTEXTS = 0, 1, 2
+SIGNED, CENTRED = 0, 1
 """Parts of the vector that `ChosenScores` sums"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenScores:
-    """Sum of signed or of centred residuals or of contexts, side by side in one vector.
+    """Sum of signed or of centred residuals, side by side in one vector.
 
     A round is (part, reference of `signed`, reference of `centred`, x, a, r). Where part (R,) is
-    `SIGNED` it adds signed residuals to the first part of the vector, where it is `CENTRED` centred
-    residuals to the second, and where it is `CONTEXTS` the context x to the third, each in units of
-    its sensitivity. It adds 0 to the other parts. Rounds with different parts, which no agent here
-    sends in one batch, are added one by one, so that no round's part decides for another.
+    `SIGNED` it adds signed residuals to the first part of the vector, and where it is `CENTRED`
+    centred residuals to the second, each in units of its sensitivity. It adds 0 to the other part.
+    Rounds with different parts, which no agent here sends in one batch, are added one by one, so
+    that no round's part decides for another.
 
     Guarantee:
-        Each of the three has norm at most half its sensitivity, at every reference point. So a
+        Both residuals have norm at most half their sensitivity, at every reference point. So a
         round adds a vector of norm at most 1/2, and replacing one user moves the sum by at most
         `sensitivity` = 1, whatever the part is, even if it were not released.
     """
@@ -36,7 +35,6 @@ class ChosenScores:
 
     signed: SignedResiduals
     centred: CentredResiduals
-    contexts: ClippedVectors
     sensitivity: ClassVar[float] = 1.0
     move_sensitivity: ClassVar[float] = 1.0
 
@@ -52,7 +50,7 @@ class ChosenScores:
 
     @property
     def _parts(self) -> list[tuple[int, float]]:
-        statistics = self.signed, self.centred, self.contexts
+        statistics = self.signed, self.centred
         return [(one.shape[0], one.sensitivity) for one in statistics]
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -62,12 +60,10 @@ class ChosenScores:
             each = [self.total(*(array[t : t + 1] for array in batch)) for t in range(len(part))]
             return added_up(np.stack(each))
         signed, centred = references[:-3], references[-3:]
-        inputs = (*signed, *data), (*centred, *data), (data[0],)
-        statistics: list[Statistic] = [self.signed, self.centred, self.contexts]
+        inputs = (*signed, *data), (*centred, *data)
+        statistics: list[Statistic] = [self.signed, self.centred]
         sums = []
-        for place, statistic, mine in zip(
-            (SIGNED, CENTRED, CONTEXTS), statistics, inputs, strict=True
-        ):
+        for place, statistic, mine in zip((SIGNED, CENTRED), statistics, inputs, strict=True):
             chosen = part[0] == place
             total = np.zeros((len(chosen), *statistic.shape))
             if chosen.any():
@@ -75,7 +71,7 @@ class ChosenScores:
             sums.append(total)
         return np.concatenate(sums, axis=1)
 
-    def split(self, vectors: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the three parts of sums `(R, *shape)`."""
-        first, second = np.cumsum([length for length, _ in self._parts])[:2]
-        return vectors[:, :first], vectors[:, first:second], vectors[:, second:]
+    def split(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """Return the two parts of sums `(R, *shape)`."""
+        signed, centred = np.split(vectors, [self._parts[0][0]], axis=1)
+        return signed, centred

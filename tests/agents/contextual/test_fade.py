@@ -98,7 +98,7 @@ OJ = OJPricing(horizon=200).spec
         (FADE(), contextual(dim=3, horizon=10_965, link="other"), FadeArms),
         (FADE(), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
         (FADE(), contextual(dim=3, horizon=1000, link="other"), FadeArms),
-        (FADE(asks=True), contextual(dim=4, horizon=1000, link="other"), FadeAsking),
+        (FADE(asks=True), contextual(dim=4, horizon=5000, link="other"), FadeAsking),
         (FADE(), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
         (FADE(asks=True), contextual(horizon=500, link="other"), FadeCentred),
     ],
