@@ -1,12 +1,14 @@
 """Pictures of labs: curves of regret, a mean against a setting, and sliders.
 
 Colours and the frame are seaborn's, which is imported when something is drawn; lines differ in
-dashes, too. Bands and bars are 95 % confidence intervals of a mean over replicas.
+dashes, too. Bands and bars are 95 % confidence intervals of a mean over replicas, whose number
+stands below the axis.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
+from inspect import signature
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _SPAN_OF_LOGARITHMS = 10
 """Largest value over the smallest one from which a setting has a logarithmic axis."""
+_MAX_TICKS = 8
+"""Number of values of a setting up to which each has a tick of its own."""
 
 
 def curves(
@@ -38,7 +42,7 @@ def curves(
         rounds: logged rounds of such arrays; None if they are 1, 2, ...
         labels: names in the legend, and their order; None for all in the given order.
         ax: axes to draw on, new ones by default.
-        settings: further ones of the axes, such as `title` or `ylim`.
+        settings: further ones of the axes, such as `title` or `yscale`.
     """
     lines: dict[str, tuple[Any, Floats]]
     if isinstance(runs, Mapping):
@@ -54,9 +58,11 @@ def curves(
         dashes = DASHES[place % len(DASHES)]
         (line,) = ax.plot(marks, mean, ls=dashes, lw=2.5, label=label)
         ax.fill_between(marks, mean - half, mean + half, color=line.get_color(), alpha=0.2, lw=0)
-    ax.set(xlim=(0, marks[-1]), ylim=(0, None), xlabel="round (one user each)")
+    about = {"xlabel": "round (one user each)", "ylabel": "cumulative regret", **settings}
+    limits: dict[str, Any] = {"xlim": (int(about.get("xscale") == "log"), marks[-1])}
+    limits["ylim"] = (None if about.get("yscale") == "log" else 0, None)
     ax.legend()
-    return _finished(ax, {"ylabel": "cumulative regret", **settings})
+    return _finished(ax, limits | about, {lines[name][1].shape[1] for name in labels})
 
 
 def against(
@@ -64,62 +70,88 @@ def against(
     *,
     ax: "Axes | None" = None,
     setting: Mapping[str, Any] | None = None,
-    **values: Sequence[float],
+    **values: Sequence[Any],
 ) -> "Axes":
     """Draw means over replicas against a setting, with bars; return the axes.
 
     >>> axes = against({"regret": [[9.0, 11.0], [4.0, 6.0]]}, epsilon=[0.1, 1.0])
-    >>> axes.get_xlabel(), axes.get_xscale()
-    ('epsilon', 'log')
+    >>> axes.get_xlabel().splitlines(), axes.get_xscale()
+    (['epsilon', '(means of 2, with 95 % intervals)'], 'log')
 
     Args:
         lines: for each name one array of replicas for each value of the setting.
         ax: axes to draw on, new ones by default.
         setting: properties of the axes, such as `title` or `ylabel`.
-        values: the setting and its values, `epsilon=[0.1, 1, inf]`; infinity is at the right end.
+        values: the setting and its values, numbers or words: `epsilon=[0.1, 1, inf]`. On a
+            logarithmic axis 0 is at the left end, and infinity is always at the right one.
     """
     ((name, steps),) = values.items()
-    finite = [float(step) for step in steps if step != inf]
     ax = ax or _axes()
-    logarithmic = min(finite) > 0 and max(finite) >= _SPAN_OF_LOGARITHMS * min(finite)
-    places = [3 * max(finite) if step == inf else step for step in steps]
+    worded = isinstance(steps[0], str)
+    scale, places = _placed(steps)
+    counts = set()
     for place, (label, replicas) in enumerate(lines.items()):
         array = np.asarray(replicas, dtype=np.float64)
+        aside = 0.15 * (place - (len(lines) - 1) / 2) * worded
         ax.errorbar(
-            places,
+            np.add(places, aside),
             array.mean(axis=1),
             half_band(array),
             marker="o",
-            ls=DASHES[place % len(DASHES)],
+            ls="none" if worded else DASHES[place % len(DASHES)],
             capsize=3,
             label=label,
         )
-    if logarithmic:
-        ax.set_xscale("log")
-    ax.set_xticks(places, ["∞" if step == inf else f"{step:,g}" for step in steps])
-    ax.minorticks_off()
+        counts.add(array.shape[1])
+    ax.set_xscale(scale)
+    if len(steps) <= _MAX_TICKS:
+        ax.set_xticks(places, [_text(step) for step in steps])
+        ax.minorticks_off()
     if len(lines) > 1:
         ax.legend()
-    return _finished(ax, {"xlabel": name, **(setting or {})})
+    return _finished(ax, {"xlabel": name, **(setting or {})}, counts)
+
+
+def _placed(steps: Sequence[Any]) -> tuple[str, list[float]]:
+    """Return the scale of an axis for these values, and their places on it."""
+    if isinstance(steps[0], str):
+        return "linear", [float(place) for place in range(len(steps))]
+    positive = [step for step in steps if 0 < step < inf]
+    least, most = min(positive), max(step for step in steps if step < inf)
+    logarithmic = min(steps) >= 0 and most >= _SPAN_OF_LOGARITHMS * least
+    ends = {inf: 3 * most, **({0.0: least / 3} if logarithmic else {})}
+    return "log" if logarithmic else "linear", [ends.get(step, step) for step in steps]
+
+
+def _text(step: Any) -> str:
+    """Return a value of a setting as a label."""
+    return "∞" if step == inf else step if isinstance(step, str) else f"{step:,g}"
 
 
 def sliders(draw: Callable[..., Any], **values: Sequence[Any]) -> None:
-    """Show a slider for each argument of `draw` in a notebook; elsewhere draw the middle values.
+    """Show a slider for each of these arguments of `draw` in a notebook; elsewhere draw once.
 
-    Sliders need ipywidgets, which the extra `labs` installs.
+    The defaults of the arguments are where sliders begin, and what is drawn elsewhere. Sliders
+    need ipywidgets, which the extra `labs` installs.
     """
-    middle = {name: steps[len(steps) // 2] for name, steps in values.items()}
-    if _in_notebook():
-        widgets = import_module("ipywidgets")
-        each = {
-            name: widgets.SelectionSlider(
-                options=list(steps), value=middle[name], continuous_update=False
-            )
-            for name, steps in values.items()
-        }
-        widgets.interact(draw, **each)
-    else:
-        draw(**middle)
+    if not _in_notebook():
+        draw()
+        return
+    widgets = import_module("ipywidgets")
+    known = signature(draw).parameters
+    each = {
+        name: widgets.SelectionSlider(
+            options=[(_text(step), step) for step in steps],
+            value=known[name].default,
+            continuous_update=False,
+        )
+        for name, steps in values.items()
+    }
+
+    def show(**chosen: Any) -> None:
+        draw(**chosen)  # what it returns is not shown
+
+    widgets.interact(show, **each)
 
 
 def _in_notebook() -> bool:
@@ -134,14 +166,19 @@ def _in_notebook() -> bool:
 
 def _axes() -> "Axes":
     pyplot = import_module("matplotlib.pyplot")
-    axes: Axes = pyplot.subplots(figsize=(8, 4.4))[1]
+    axes: Axes = pyplot.subplots(figsize=(8, 4.4), layout="constrained")[1]
     return axes
 
 
-def _finished(ax: "Axes", settings: dict[str, Any]) -> "Axes":
-    """Set properties of the axes, with the title at the left, and remove the frame's upper half."""
+def _finished(ax: "Axes", settings: dict[str, Any], counts: Collection[int]) -> "Axes":
+    """Set properties of the axes, with the title at the left, and remove the frame's upper half.
+
+    The label below says of how many replicas means are.
+    """
     if title := settings.pop("title", ""):
         ax.set_title(title, loc="left")
     ax.set(**settings)
+    several = " and ".join(f"{count:,}" for count in sorted(counts))
+    ax.set_xlabel(f"{ax.get_xlabel()}\n(means of {several}, with 95 % intervals)")
     import_module("seaborn").despine(ax=ax)
     return ax

@@ -15,13 +15,13 @@ GOOD = {
     "13.1": "import numpy as np\ndef any_click(a): return 1 - np.prod(1 - np.asarray(a))",
     "13.2": "bound = lambda g: (2 + 2 * g**2) ** 0.5",
     "13.3": "more = 10**0.5",
-    "13.4": "real_mu = 2 / bound(0.5)",
+    "13.4": "real_mu, real_epsilon = 2 / bound(0.5), 1.29",
 }
 CALLS = {
     "13.1": "check('13.1', any_click)",
     "13.2": "check('13.2', bound)",
     "13.3": "check('13.3', more)",
-    "13.4": "check('13.4', real_mu)",
+    "13.4": "check('13.4', real_mu, real_epsilon)",
 }
 
 
@@ -53,7 +53,7 @@ def test_a_sheet_counts_tries_until_an_answer_is_right(run, tmp_path, monkeypatc
     assert code == 0
     assert ["13.3", "yes", "2"] in lines
     assert ["13.1", "not", "tried"] in lines
-    assert "lab 13: 1 of 4 right." in shown
+    assert "lab 13: 1 of 6 right." in shown
     assert "lab 4: 0 of 4 right, and 1 in words." in shown
     for wrong in (
         "",
@@ -149,7 +149,7 @@ def test_a_class_is_graded_whatever_is_handed_in(run, tmp_path):
     tries = {(student, exercise): n for student, exercise, _, n in grades[1:] if n}
     assert tries == {("anna", "13.1"): "2"}
     for sentence in (
-        "1 of 9, anna: 4 of 4 right.",
+        "1 of 9, anna: 4 of 6 right.",
         "bo: 2 cells raised an exception, code cell 3: SyntaxError: invalid syntax",
         "cy: it was stopped after 40 s, in code cell 3.",
         "di: a cell raised an exception, code cell 4: NameError: name 'any_click' is not defined.",

@@ -12,6 +12,7 @@ from collections import defaultdict
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
+from math import inf
 from time import process_time
 from types import SimpleNamespace
 
@@ -26,11 +27,14 @@ from dpbandit.commands import labs as command
 from dpbandit.experiments.labs import (
     Lab,
     __main__ as build,
+    against,
     check,
     checks,
+    curves,
     find,
     labs,
     notebook,
+    sliders,
     write,
 )
 from dpbandit.experiments.labs.checks import NO, WORDS, YES, answer_names, checks_of, outcome_of
@@ -232,6 +236,50 @@ def test_no_constant_of_a_notebook_or_a_hint_passes(number):
             passed = [f for f in forms if outcome_of(name, [f] * len(names)).right == YES]
             choice = isinstance(value, str) and len(value) == 1 and f"({value})" in text
             assert passed == [value] * choice or not passed, (name, value)
+
+
+def test_sliders_begin_where_a_script_draws(monkeypatch):
+    """In a notebook each argument has its values, labelled, and begins at its default; moving one
+    draws again, and shows no return value. Elsewhere, the defaults are drawn, once."""
+    drawn, made = [], {}
+
+    def draw(users=2_000, epsilon=inf):
+        drawn.append((users, epsilon))
+        return "not shown"
+
+    def interact(show, **widgets):
+        made.update(widgets)
+        assert show(**{name: widget.value for name, widget in widgets.items()}) is None
+        assert show(users=10, epsilon=1) is None
+
+    widgets = SimpleNamespace(interact=interact, SelectionSlider=lambda **kw: SimpleNamespace(**kw))
+    choices = {"users": [10, 2_000], "epsilon": [0.1, inf]}
+    sliders(draw, **choices)
+    assert drawn == [(2_000, inf)]
+    monkeypatch.setitem(sys.modules, "ipywidgets", widgets)
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    sliders(draw, **choices)
+    assert drawn[1:] == [(2_000, inf), (10, 1)]
+    assert made["users"].options == [("10", 10), ("2,000", 2_000)]
+    assert made["epsilon"].options == [("0.1", 0.1), ("∞", inf)]
+
+
+def test_pictures_say_of_how_many_runs_they_are():
+    """Zero and infinity have places on a logarithmic axis; words have no line between them."""
+    runs = {"one": np.ones((4, 30)), "two": np.ones((4, 20))}
+    axes = against(runs, epsilon=[0, 0.1, 1, inf], setting={"xlabel": "privacy"})
+    assert axes.get_xlabel() == "privacy\n(means of 20 and 30, with 95 % intervals)"
+    assert axes.get_xscale() == "log"
+    assert axes.get_xticks() == pytest.approx([0.1 / 3, 0.1, 1, 3])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.1", "1", "∞"]
+    axes = against(runs, trust=["all", "some", "few", "none"])
+    assert axes.get_xscale() == "linear"
+    assert {container[0].get_linestyle() for container in axes.containers} == {"None"}
+    axes = curves(runs, rounds=[1, 10, 100, 1_000], xscale="log", yscale="log", ylabel="dollars")
+    assert axes.get_xlim() == (1, 1_000)
+    assert axes.get_ylabel() == "dollars"
+    plt.close("all")
 
 
 def test_mistakes_are_one_sentence(tmp_path, monkeypatch):

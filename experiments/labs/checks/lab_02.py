@@ -76,12 +76,9 @@ CHECKS: Checks = {
     "updates can be seen.",
     "2.8": [
         (
-            lambda proven: proven != round(proven, 3),
-            "Give `eps_lower` of the report itself, not rounded.",
-        ),
-        (
-            lambda proven: 1.1 < proven < 1.5,
-            "It is more than the seller says, which refutes him, and less than the agent has.",
+            lambda proven: 1.1 < proven < 1.5 and proven != round(proven, 3),
+            "It is more than the seller says, which refutes him, and less than the agent has: give "
+            "`eps_lower` of the report itself, not rounded.",
         ),
     ],
 }

@@ -37,12 +37,9 @@ CHECKS: Checks = {
     ],
     "8.4": [
         (
-            lambda pure_share: pure_share != round(pure_share, 3),
-            "Give the share itself, not rounded.",
-        ),
-        (
-            lambda pure_share: 0.2 < pure_share < 0.4,
-            "It is less than for Gaussian noise: a loss over a loss, the longer window's below.",
+            lambda pure_share: 0.2 < pure_share < 0.4 and pure_share != round(pure_share, 3),
+            "It is less than for Gaussian noise: a loss over a loss, the longer window's below, "
+            "not rounded.",
         ),
     ],
     "8.5": "turns days into customers, and notes that days are not equally busy, tells customers "

@@ -26,8 +26,7 @@ import seaborn as sns
 
 import dpbandit
 from dpbandit.agents import LinUCB
-from dpbandit.experiments.labs import check
-from dpbandit.results.plots import half_band
+from dpbandit.experiments.labs import against, check, curves, sliders
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True
@@ -154,14 +153,17 @@ for exploration in tried:
 per_shop = np.array(per_shop)
 mean_regrets = per_shop.mean(axis=1)
 
-figure, axes = plt.subplots(figsize=(6.5, 3.8))
-axes.errorbar(range(6), per_shop.mean(axis=1), half_band(per_shop), fmt="o-", capsize=3)
-axes.plot(range(6), per_shop, ".", color="0.5", alpha=0.3, zorder=0)
-axes.set_xticks(range(6), tried)
-axes.set_xlabel("exploration (probability of a random price)")
-axes.set_ylabel("regret (dollars a customer)")
-axes.set_title("Too little is a gamble, too much is a waste", loc="left")
-sns.despine()
+axes = against(
+    {"mean": per_shop},
+    exploration=tried,
+    setting={
+        "title": "Too little is a gamble, too much is a waste",
+        "xlabel": "exploration (probability of a random price)",
+        "ylabel": "regret (dollars a customer)",
+    },
+)
+for place, shops in zip(axes.get_xticks(), per_shop, strict=True):
+    axes.plot([place] * SHOPS, shops, ".", color="0.5", alpha=0.3, zorder=0)
 
 for exploration, values in zip(tried, per_shop, strict=True):
     print(f"{exploration:5}: mean {values.mean():.4f}, worst of the shops {values.max():.4f}")
@@ -220,6 +222,25 @@ assert (expected <= oracle).all()  # nobody expects more than the oracle
 # Every table and figure of this project uses it. But it needs the model: a real shop, which sees
 # rewards only, cannot compute it.
 #
+# A band says where the mean of *all* shops may be, by the shops that were seen. The slider takes
+# the first 2, 5, 10, 30 or 100 of them: which of the two bands is narrower, early and late?
+# (Outside a notebook a slider stays where it begins.)
+
+
+# %%
+def first_shops(shops=10):
+    curves(
+        {"noisy regret": noisy[:, :shops], "regret": regret[:, :shops]},
+        title="The band is where the mean of all shops may be",
+        xlabel="round (one customer each)",
+        ylabel="cumulative regret (dollars)",
+        ylim=(0, 320),
+    )
+
+
+sliders(first_shops, shops=[2, 5, 10, 30, 100])
+
+# %% [markdown]
 # **Exercise 1.3.** Let twelve groups of shops play one price each, for ever (`exploration=0` will
 # not do: write a small loop). Which single price is best? Subtract its regret from the learner's.
 # How much of the learner's regret is left? Call that difference at the end, its mean over shops in
@@ -289,7 +310,7 @@ def ridge_greedy(exploration, *, read_context=True):
     return regret.cumsum(axis=0)
 
 
-curves = {
+lost = {
     "random": ridge_greedy(lambda t: 1.0),
     "ignores the context": ridge_greedy(lambda t: t**-0.5, read_context=False),
     "explores 10 % for ever": ridge_greedy(lambda t: 0.1),
@@ -303,7 +324,7 @@ def slope(regret):
     return np.log10(mean[-1] / mean[ROUNDS // 10 - 1])
 
 
-for name, curve in curves.items():
+for name, curve in lost.items():
     print(f"{name:38s} regret {curve[-1].mean():6.0f}   exponent {slope(curve):.2f}")
 
 # %% [markdown]
@@ -317,33 +338,26 @@ for name, curve in curves.items():
 
 # %% tags=["picture"]
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6))
+unit = "cumulative regret (units of reward)"
+curves(lost, ax=left, title="Ordinary axes: who is ahead", ylabel=unit)
+left.set_ylim(top=lost["explores 10 % for ever"][-1].mean() * 2)
+curves(lost, ax=right, xscale="log", yscale="log", xlim=(10, ROUNDS), ylim=(1, None),
+       title="Log-log axes: who learns", ylabel=unit)  # fmt: skip
 t = np.arange(1, ROUNDS + 1)
-for (name, curve), dashes in zip(curves.items(), ("-", "--", "-.", ":"), strict=True):
-    mean, half = curve.mean(axis=1), half_band(curve)
-    for axes in (left, right):
-        (line,) = axes.plot(t, mean, ls=dashes, lw=2.5, label=name)
-        axes.fill_between(t, mean - half, mean + half, color=line.get_color(), alpha=0.2, lw=0)
 for power, place in ((1, "slope 1"), (0.5, "slope 1/2")):
     start = {1: 0.04, 0.5: 0.9}[power]
     right.plot(t, start * t**power, color="0.5", lw=1)
     right.annotate(place, (ROUNDS, start * ROUNDS**power), xytext=(4, -3), color="0.4",
                    textcoords="offset points", annotation_clip=False)  # fmt: skip
-left.set_ylim(0, curves["explores 10 % for ever"][-1].mean() * 2)
-right.set(xscale="log", yscale="log", xlim=(10, ROUNDS), ylim=(1, None))
-left.set_title("Ordinary axes: who is ahead", loc="left")
-right.set_title("Log-log axes: who learns", loc="left")
-for axes in (left, right):
-    axes.set_xlabel("round (one user each)")
-    axes.set_ylabel("cumulative regret (units of reward)")
 left.legend(loc="upper right", framealpha=0.9)
-sns.despine()
+right.get_legend().remove()
 
 # %%
 # Exponents are means over 100 runs; their spread from seed to seed is about 0.02
-assert abs(slope(curves["random"]) - 1) < 0.05
-assert abs(slope(curves["ignores the context"]) - 1) < 0.1
-assert slope(curves["explores 10 % for ever"]) > 0.8  # on its way to 1: a tenth is thrown away
-assert slope(curves[r"explores less and less, $t^{-1/2}$"]) < 0.6
+assert abs(slope(lost["random"]) - 1) < 0.05
+assert abs(slope(lost["ignores the context"]) - 1) < 0.1
+assert slope(lost["explores 10 % for ever"]) > 0.8  # on its way to 1: a tenth is thrown away
+assert slope(lost[r"explores less and less, $t^{-1/2}$"]) < 0.6
 
 # %% [markdown]
 # **Exercise 1.4.** What exponent do you expect if exploration falls like $t^{-1/3}$? Guess first:
@@ -369,13 +383,13 @@ check("1.4", measured_exponent)
 # regret at the end, one number for each run, `greedy_end`.
 
 # %% [markdown] tags=["hint"]
-# The careful agent is in `curves` already. Runs are columns: the last row has the regret of every
+# The careful agent is in `lost` already. Runs are columns: the last row has the regret of every
 # run at the end.
 
 # %% tags=["solution"]
 greedy = ridge_greedy(lambda t: 0.0)
 greedy_end = greedy[-1]
-careful = curves[r"explores less and less, $t^{-1/2}$"]
+careful = lost[r"explores less and less, $t^{-1/2}$"]
 for name, curve in (("greedy", greedy), ("careful", careful)):
     final = curve[-1]
     print(f"{name:8s} mean {final.mean():4.0f}, median {np.median(final):4.0f}, "
@@ -412,7 +426,7 @@ results = dpbandit.compare(
 table = results.summary().set_index("agent")[["mean", "se", "q05", "q95"]]
 print(table.round(1))
 assert table.loc["LinUCB", "mean"] < table.loc["BestFixed", "mean"] / 5  # it reads the context
-assert table.loc["LinUCB", "mean"] < curves["explores 10 % for ever"][-1].mean()
+assert table.loc["LinUCB", "mean"] < lost["explores 10 % for ever"][-1].mean()
 
 # %% [markdown]
 # ## What to remember

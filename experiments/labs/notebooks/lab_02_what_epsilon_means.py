@@ -30,7 +30,7 @@ from scipy.stats import binom
 import dpbandit
 from dpbandit.agents import AllocationTS, Thompson
 from dpbandit.auditing.bounds import Claim, clopper_pearson, exact_epsilon
-from dpbandit.experiments.labs import check
+from dpbandit.experiments.labs import against, check, sliders
 from dpbandit.privacy import curves
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -387,35 +387,44 @@ check("2.5", same, fresh)
 #
 # For randomised response we can compute the exact answer: the number of yeses is binomial in both
 # worlds. And there is a bound that holds for all mechanisms of that epsilon, by zero-concentrated
-# differential privacy (zCDP, Bun and Steinke, 2016).
+# differential privacy (zCDP, Bun and Steinke, 2016). The slider moves epsilon of each answer.
 
 # %%
-EACH, DELTA = 0.1, 1e-5
+DELTA = 1e-5
 counts = np.array([1, 2, 5, 10, 20, 50, 100, 200, 500])
-p = truth_probability(EACH)
 
 
-def of_binomials(k):
-    yeses = np.arange(k + 1)
-    return exact_epsilon(binom.pmf(yeses, k, 1 - p), binom.pmf(yeses, k, p), DELTA)
+def of_all(each):
+    """Epsilon of that many answers together: basic, by zCDP, and exactly."""
+    p = truth_probability(each)
+    exact = []
+    for k in counts:
+        yeses = np.arange(k + 1)
+        exact.append(exact_epsilon(binom.pmf(yeses, k, 1 - p), binom.pmf(yeses, k, p), DELTA))
+    concentrated = [curves.zcdp_epsilon_of(k * each**2 / 2, DELTA) for k in counts]
+    return counts * each, np.array(concentrated), np.array(exact)
 
 
-exact = np.array([of_binomials(int(k)) for k in counts])
-concentrated = np.array([curves.zcdp_epsilon_of(k * EACH**2 / 2, DELTA) for k in counts])
+def together(each=0.1):
+    _, axes = plt.subplots(figsize=(6.8, 4))
+    names = "basic: add up epsilon", "zCDP: add up epsilon squared", "exact, for these answers"
+    for name, values, look in zip(names, of_all(each), ("s--", "o-.", "D-"), strict=True):
+        axes.plot(counts, values, look, label=name)
+    axes.set(xscale="log", yscale="log", ylim=(0.01, 600))
+    axes.set_xlabel(f"answers of one person (epsilon {each} each)")
+    axes.set_ylabel(f"epsilon of all of them, at delta {DELTA:g}")
+    axes.set_title("A sum, and the square root of a sum of squares", loc="left")
+    axes.legend()
+    sns.despine()
 
-figure, axes = plt.subplots(figsize=(6.8, 4))
-axes.plot(counts, counts * EACH, "s--", color=ORANGE, label="basic: add up epsilon")
-axes.plot(counts, concentrated, "o-.", color=BLUE, label="zCDP: add up epsilon squared")
-axes.plot(counts, exact, "D-", color=GREEN, label="exact, for these answers")
-axes.set(xscale="log", yscale="log")
-axes.set_xlabel(f"answers of one person (epsilon {EACH} each)")
-axes.set_ylabel(f"epsilon of all of them, at delta {DELTA:g}")
-axes.set_title("A sum, and the square root of a sum of squares", loc="left")
-axes.legend()
-sns.despine()
-for row in zip(counts, counts * EACH, concentrated, exact, strict=True):
+
+sliders(together, each=[0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
+
+# %%
+basic, concentrated, exact = of_all(0.1)
+for row in zip(counts, basic, concentrated, exact, strict=True):
     print("{:4d} answers: basic {:6.2f}   zCDP {:5.2f}   exact {:5.2f}".format(*row))
-assert (exact <= np.minimum(counts * EACH, concentrated) + 1e-9).all()  # both are upper bounds
+assert (exact <= np.minimum(basic, concentrated) + 1e-9).all()  # both are upper bounds
 assert concentrated[-1] < 50 / 4  # 500 answers: far below the plain sum of 50
 
 # %% [markdown]
@@ -560,18 +569,22 @@ results = dpbandit.compare(
     replicas=REPLICAS,
     progress=False,
 )
-table = results.summary().set_index("agent")
-print(table[["mean", "se"]].round(1))
+print(results.summary().set_index("agent")[["mean", "se"]].round(1))
+regret = {run.name: run.regret[-1] for run in results.runs}
 
-_, axes = plt.subplots(figsize=(6, 3.6))
-axes.errorbar(EPSILONS, table["mean"][[*agents]], 2 * table["se"][[*agents]], marker="o", capsize=3)
-axes.axhline(table["mean"]["Thompson"], color="0.5", ls=":", label="without privacy")
-axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="regret after 2,000 rounds (dollars)")
-axes.set_title("One noise for each batch: regret falls with epsilon", loc="left")
+axes = against(
+    {"AllocationTS": [regret[name] for name in agents]},
+    epsilon=EPSILONS,
+    setting={
+        "title": "One noise for each batch: regret falls with epsilon",
+        "ylabel": "regret after 2,000 rounds (dollars)",
+        "yscale": "log",
+    },
+)
+axes.axhline(regret["Thompson"].mean(), color="0.5", ls=":", label="without privacy")
 axes.legend()
-sns.despine()
 # the two means are 90 apart and more, each with a standard error below 10
-assert table["mean"]["0.1"] < lost.mean() / 2
+assert regret["0.1"].mean() < lost.mean() / 2
 
 # %% [markdown]
 # The audit by hand of section 3 is one call for any agent. `dpbandit.audit` plays the agent in each

@@ -29,7 +29,7 @@ from matplotlib.patches import Rectangle
 import dpbandit
 from dpbandit.agents import DPUCB, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
-from dpbandit.experiments.labs import check
+from dpbandit.experiments.labs import check, sliders
 from dpbandit.privacy.calibrated import least_multiplier
 from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.privacy.factors import Honaker
@@ -86,33 +86,38 @@ check("3.1")
 # Naor, Pitassi and Rothblum, 2010; Chan, Shi and Song, 2011) balances the two. Its **nodes** are
 # noisy sums over blocks of length 1, 2, 4, 8, ... Each customer is in one block of each length: few
 # nodes. Each count is put together from the blocks in its binary representation: few nodes, too.
+# Two sliders choose the count and the customer.
 
 # %%
-LEAVES, PREFIX, CUSTOMER = 16, 13, 5
-figure, axes = plt.subplots(figsize=(9, 3.6))
-for level in range(5):
-    length = 2**level
-    for start in range(0, LEAVES, length):
+LEAVES = 16
+
+
+def tree(count=13, customer=5):
+    _, axes = plt.subplots(figsize=(9, 3.6))
+    blocks = [(level, start) for level in range(5) for start in range(0, LEAVES, 2**level)]
+    for level, start in blocks:
+        length = 2**level
         end = start + length
         unused = (start // length) % 2 == 1  # right children: no count is made of them
-        in_prefix = not unused and end <= PREFIX and PREFIX & length and start == (
-            PREFIX // (2 * length) * 2 * length
-        )  # fmt: skip
-        touched = start < CUSTOMER <= end
-        face = (*BLUE, 0.5) if in_prefix else "white"
-        edge = RED if touched and not unused else "0.75" if unused else "0.3"
-        width = 2.6 if touched and not unused else 1
-        axes.add_patch(Rectangle((start + 0.06, level), length - 0.12, 0.72, fc=face, ec=edge,
-                                 lw=width, ls=":" if unused else "-"))  # fmt: skip
+        in_count = not unused and count & length and start == count // (2 * length) * 2 * length
+        touched = start < customer <= end and not unused
+        face = (*BLUE, 0.5) if in_count else "white"
+        edge = RED if touched else "0.75" if unused else "0.3"
+        look = {"fc": face, "ec": edge, "lw": 2.6 if touched else 1, "ls": ":" if unused else "-"}
+        axes.add_patch(Rectangle((start + 0.06, level), length - 0.12, 0.72, **look))
         text = f"{end}" if length == 1 else f"{start + 1}-{end}"
-        axes.text(start + length / 2, level + 0.36, text, ha="center", va="center", fontsize=9,
-                  color="0.75" if unused else "0.1")  # fmt: skip
-axes.set(xlim=(0, LEAVES), ylim=(-0.1, 5))
-axes.set_yticks(np.arange(5) + 0.36, [f"blocks of {2**k}" for k in range(5)])
-axes.set_xticks([])
-axes.set_title(f"Count {PREFIX} is the sum of the blue nodes; customer {CUSTOMER} is in the "
-               "red ones;\ndotted nodes are never needed", loc="left")  # fmt: skip
-sns.despine(left=True, bottom=True)
+        look = {"ha": "center", "va": "center", "fontsize": 9, "color": "0.75" if unused else "0.1"}
+        axes.text(start + length / 2, level + 0.36, text, **look)
+    axes.set(xlim=(0, LEAVES), ylim=(-0.1, 5))
+    axes.set_yticks(np.arange(5) + 0.36, [f"blocks of {2**k}" for k in range(5)])
+    axes.set_xticks([])
+    axes.set_title(f"Count {count} is the sum of the blue nodes; customer {customer} is in the "
+                   "red ones;\ndotted nodes are never needed", loc="left")  # fmt: skip
+    sns.despine(left=True, bottom=True)
+
+
+everybody = range(1, LEAVES + 1)
+sliders(tree, count=everybody, customer=everybody)
 
 # %% [markdown]
 # Let `lowbit(t)` be the lowest 1 in the binary representation of $t$. Then node $t$ sums the

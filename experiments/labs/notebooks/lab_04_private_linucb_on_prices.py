@@ -20,6 +20,7 @@
 
 # %%
 from dataclasses import replace
+from functools import cache
 from math import inf, sqrt
 
 import matplotlib.pyplot as plt
@@ -29,10 +30,9 @@ import seaborn as sns
 import dpbandit
 from dpbandit.agents import DPUCB, LinUCB, Priced, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
-from dpbandit.experiments.labs import check
+from dpbandit.experiments.labs import against, check, curves, sliders
 from dpbandit.privacy.calibrated import least_multiplier
 from dpbandit.privacy.prefix_sums import BLT
-from dpbandit.results.plots import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True
@@ -80,21 +80,19 @@ assert saved["DP-UCB as printed"] < 0.1
 assert saved["DP-UCB certified"] > 0.15
 
 # %% tags=["picture"]
-figure, axes = plt.subplots(figsize=(9, 5))
-frame = results.frame()
-dashes = iter([":", "-.", "--", "-", (0, (5, 1, 1, 1))])
-for name in table["mean"].sort_values(ascending=False).index:
-    curve = frame[frame.agent == name].pivot(index="round", columns="replica", values="regret")
-    epsilon = table.loc[name, "certified_epsilon"]
-    label = f"{name} (epsilon {epsilon:.2g})" if 0 < epsilon < inf else name
-    mean, half = curve.mean(axis=1), half_band(curve.to_numpy())
-    (line,) = axes.plot(curve.index, mean, ls=next(dashes), lw=2.5, label=label)
-    axes.fill_between(curve.index, mean - half, mean + half, color=line.get_color(), alpha=0.2,
-                      lw=0)  # fmt: skip
-axes.set(xlim=(0, CUSTOMERS), ylim=(0, None))
-axes.set_xlabel("round (one customer each)")
-axes.set_ylabel("cumulative regret (dollars)")
-axes.set_title("Both claim epsilon 1. One has 0.05, and hardly beats guessing", loc="left")
+epsilons = table["certified_epsilon"]
+worst_first = table["mean"].sort_values(ascending=False).index
+labels = {
+    name: f"{name} (epsilon {epsilons[name]:.2g})" if 0 < epsilons[name] < inf else name
+    for name in worst_first
+}
+axes = curves(
+    results.runs,
+    labels=labels,
+    title="Both claim epsilon 1. One has 0.05, and hardly beats guessing",
+    xlabel="round (one customer each)",
+    ylabel="cumulative regret (dollars)",
+)
 axes.legend(title="agent (epsilon it certifiably has)", alignment="left")
 sns.despine()
 
@@ -212,35 +210,27 @@ configs = {
 sweep = dpbandit.compare(
     "dpbandit/OJPricing-v0",
     {f"{model} {e}": config for (model, e), config in configs.items()},
-    horizon=3_000,
+    horizon=2_000,
     replicas=12,
     seed=1,
     progress=False,
 )
 final = {run.name: run.regret[-1] for run in sweep.runs}
 
-figure, axes = plt.subplots(figsize=(8, 4.4))
-where = [*EPSILONS[:-1], 30]
 names = {"arms": "twelve unrelated prices", "demand": "one model of demand"}
-for (model, name), dashes in zip(names.items(), ("--", "-"), strict=True):
-    lines = np.array([final[f"{model} {e}"] for e in EPSILONS])
-    (line,) = axes.plot(where, lines.mean(axis=1), "o", ls=dashes, lw=2, label=name)
-    half = half_band(lines)
-    axes.fill_between(where, lines.mean(axis=1) - half, lines.mean(axis=1) + half,
-                      color=line.get_color(), alpha=0.2, lw=0)  # fmt: skip
+axes = against(
+    {name: [final[f"{model} {e}"] for e in EPSILONS] for model, name in names.items()},
+    epsilon=EPSILONS,
+    setting={
+        "title": "A model of demand makes use of epsilon, twelve separate prices hardly do",
+        "xlabel": "epsilon of joint differential privacy (∞: without privacy)",
+        "ylabel": "regret after 2,000 customers (dollars)",
+        "ylim": (0, None),
+    },
+)
 for name, dashes in (("Uniform", ":"), ("BestFixed", (0, (5, 1, 1, 1)))):
     axes.axhline(final[name].mean(), color="0.5", ls=dashes, lw=1.2, label=name)
-axes.set_xscale("log")
-axes.set_xticks(where, [*map("{:g}".format, EPSILONS[:-1]), "∞"])
-axes.minorticks_off()
-axes.set(ylim=(0, None))
-axes.set_xlabel("epsilon of joint differential privacy (∞: without privacy)")
-axes.set_ylabel("regret after 3,000 customers (dollars)")
-axes.set_title(
-    "A model of demand makes use of epsilon, twelve separate prices hardly do", loc="left"
-)
 axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
-sns.despine()
 
 # paired differences on the same customers, in standard errors of their mean
 for model in ("arms", "demand"):
@@ -251,7 +241,7 @@ assert gain.mean() > 4 * gain.std(ddof=1) / sqrt(12)  # the model saves
 assert abs((final["arms 0.3"] - final["arms 10.0"]).mean()) < gain.mean() / 2  # nearly flat
 
 # %% [markdown]
-# Between 0.3 and 10 the dashed curve is nearly flat: twelve separate models suffer from the noise,
+# Between 0.3 and 10 the solid curve is nearly flat: twelve separate models suffer from the noise,
 # and from the safety margin against it, at any of these epsilons. One model makes use of a larger
 # epsilon: its regret falls to less than a third. At 0.1 its few numbers are drowned, and it does no
 # better than random play, or worse: confident nonsense.
@@ -282,13 +272,14 @@ check("4.3")
 
 
 # %%
-def shares(epsilon, horizon, dim, replicas=8):
+@cache
+def shares(epsilon, horizon, dim):
     """name -> share of random play's regret at every mark, (marks, replicas); and the marks."""
     found = dpbandit.compare(
         "dpbandit/GLMBandit-v0",
         {"private": DPUCB(epsilon=epsilon, delta=DELTA), "public": LinUCB()},
         horizon=horizon,
-        replicas=replicas,
+        replicas=8,
         seed=2,
         progress=False,
         env_kwargs={"n_actions": 3, "dim": dim},
@@ -300,44 +291,29 @@ def shares(epsilon, horizon, dim, replicas=8):
 
 def show(epsilon=1.0, horizon=2_000, dim=4):
     lines, marks = shares(epsilon, horizon, dim)
-    _, axes = plt.subplots(figsize=(7, 3.8))
-    for (name, values), dashes in zip(lines.items(), ("-", "--"), strict=True):
-        mean, half = values.mean(axis=1), half_band(values)
-        label = f"{name}: {mean[-1]:.2f} at the end"
-        (line,) = axes.plot(marks, mean, ls=dashes, lw=2.5, label=label)
-        axes.fill_between(marks, mean - half, mean + half, color=line.get_color(), alpha=0.2, lw=0)
-    axes.axhline(1, color="0.6", ls=":", lw=1)
-    axes.set(xlim=(0, horizon), ylim=(0, 1.2))
-    axes.set_xlabel("round (one user each)")
-    axes.set_ylabel("share of random play's regret")
-    axes.set_title(f"epsilon {epsilon:.2g}, horizon {horizon:,}, dimension {dim}", loc="left")
-    axes.legend(loc="lower left")
-    sns.despine()
-
-
-# %% [markdown]
-# In a notebook with `ipywidgets` the next cell shows three sliders. Elsewhere it draws one setting.
-
-# %%
-try:
-    import ipywidgets as widgets
-except ImportError:
-    widgets = None
-
-if widgets is not None and "get_ipython" in globals():
-    widgets.interact(
-        show,
-        epsilon=widgets.FloatLogSlider(1.0, min=-1, max=1.5, step=0.25, continuous_update=False),
-        horizon=widgets.IntSlider(2_000, 500, 8_000, 500, continuous_update=False),
-        dim=widgets.IntSlider(4, 2, 16, 2, continuous_update=False),
+    axes = curves(
+        lines,
+        rounds=marks,
+        labels={name: f"{name}: {lines[name][-1].mean():.2f} at the end" for name in lines},
+        title=f"epsilon {epsilon:.2g}, horizon {horizon:,}, dimension {dim}",
+        ylabel="share of random play's regret",
+        ylim=(0, 1.2),
     )
-else:
-    show()
+    axes.axhline(1, color="0.6", ls=":", lw=1)
+    axes.legend(loc="lower left")
+
+
+sliders(
+    show,
+    epsilon=[0.1, 0.3, 1.0, 3.0, 10.0, 30.0],
+    horizon=[250, 500, 1_000, 2_000, 4_000, 8_000],
+    dim=[2, 4, 8, 16],
+)
 
 # %% [markdown]
 # **Exercise 4.4.** Turn one slider at a time and write down how the private share moves. Then make
-# a figure of three panels: the share at the end against epsilon (0.1 to 10), the horizon (500 to
-# 8,000) and the dimension (2 to 16), with the other two at 1, 2,000 and 4. Which of the three would
+# a figure of three panels: the share at the end against epsilon (0.1 to 10), the horizon (250 to
+# 4,000) and the dimension (2 to 16), with the other two at 1, 2,000 and 4. Which of the three would
 # you change in practice? Collect the private shares at the end in a dict `private_ends`:
 # "epsilon", "horizon" and "dim" with a list each.
 
@@ -349,7 +325,7 @@ else:
 base = {"epsilon": 1.0, "horizon": 2_000, "dim": 4}
 turned = {
     "epsilon": [0.1, 0.3, 1.0, 3.0, 10.0],
-    "horizon": [500, 1_000, 2_000, 4_000, 8_000],
+    "horizon": [250, 500, 1_000, 2_000, 4_000],
     "dim": [2, 4, 8, 16],
 }
 titles = {"epsilon": "epsilon", "horizon": "horizon (users)", "dim": "dimension (features)"}
@@ -357,41 +333,29 @@ figure, panels = plt.subplots(1, 3, figsize=(11, 3.8), sharey=True)
 ends, private_ends = {}, {}
 for axes, (what, values) in zip(panels, turned.items(), strict=True):
     found = [shares(**{**base, what: value})[0] for value in values]
-    for name, dashes in (("private", "-"), ("public", "--")):
-        last = np.array([lines[name][-1] for lines in found])
-        ends[what, name] = last.mean(axis=1)
-        (line,) = axes.plot(values, ends[what, name], "o", ls=dashes, label=name)
-        half = half_band(last)
-        axes.fill_between(values, ends[what, name] - half, ends[what, name] + half,
-                          color=line.get_color(), alpha=0.2, lw=0)  # fmt: skip
-    private_ends[what] = ends[what, "private"]
-    axes.set_xscale("log")
-    axes.set_xticks(values, [f"{value:,g}" for value in values])
-    axes.minorticks_off()
-    axes.set_xlabel(titles[what])
-panels[0].set_ylabel("share of random play's regret")
-panels[0].set_ylim(0, 1)
-panels[0].legend()
+    ends[what] = {name: np.array([lines[name][-1] for lines in found]) for name in found[0]}
+    private_ends[what] = ends[what]["private"].mean(axis=1)
+    against(ends[what], ax=axes, setting={"xlabel": titles[what]}, **{what: values})
+panels[0].set(ylabel="share of random play's regret", ylim=(0, 1))
 figure.suptitle("What decides the cost of privacy", x=0.06, ha="left")
-sns.despine()
 for what, grows in (("epsilon", -1), ("horizon", -1), ("dim", 1)):
     # ends differ by factors of 3 and more, their standard errors are a few hundredths
-    assert grows * (ends[what, "private"][-1] - ends[what, "private"][0]) > 0.2
+    assert grows * (private_ends[what][-1] - private_ends[what][0]) > 0.2
 
 # %% tags=["check"]
 check("4.4", private_ends)
 
 # %% [markdown]
 # **Exercise 4.5.** The noise is proportional to $1 / \varepsilon$, and the sums to the number of
-# users. So what should happen if you halve epsilon and double the horizon? Try $(4, 1000)$, $(2,
-# 2000)$, $(1, 4000)$ and $(0.5, 8000)$. Call the four private shares at the end `last_shares`.
+# users. So what should happen if you halve epsilon and double the horizon? Try $(8, 500)$, $(4,
+# 1000)$, $(2, 2000)$ and $(1, 4000)$. Call the four private shares at the end `last_shares`.
 
 # %% [markdown] tags=["hint"]
 # `shares(epsilon, horizon, 4)[0]["private"][-1]` is the share of every replica at the end; take
 # its mean.
 
 # %% tags=["solution"]
-pairs = [(4.0, 1_000), (2.0, 2_000), (1.0, 4_000), (0.5, 8_000)]
+pairs = [(8.0, 500), (4.0, 1_000), (2.0, 2_000), (1.0, 4_000)]
 last_shares = [shares(e, T, 4)[0]["private"][-1].mean() for e, T in pairs]
 for (e, T), share in zip(pairs, last_shares, strict=True):
     print(f"epsilon {e}, {T:,} users: share {share:.2f}")

@@ -40,12 +40,12 @@ from dpbandit.agents import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.figure_5_1.__main__ import HORIZON, PUBLISHED
-from dpbandit.experiments.labs import check
+from dpbandit.experiments.labs import check, curves
 from dpbandit.privacy.choices import ExponentialMechanism, GivenScores
 from dpbandit.privacy.ledger import Ledger
 
 sns.set_theme(style="ticks", palette="colorblind")
-BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
+RED = sns.color_palette("colorblind")[3]
 
 # %% [markdown]
 # ## 1. A vector is dearer than a choice
@@ -355,47 +355,29 @@ certified.summary().set_index("agent")[["mean", "se", "certified_epsilon"]]
 # %% tags=["picture"]
 figure, panels = plt.subplots(1, 3, figsize=(13, 4.4), layout="constrained")
 marks = as_printed.marks
-
-
-def draw(axes, regret: np.ndarray, label: str, **style) -> None:
-    """The mean of the replicas, with a band of two standard errors."""
-    mean, error = regret.mean(axis=1), 2 * regret.std(axis=1, ddof=1) / sqrt(REPLICAS)
-    (line,) = axes.plot(marks, mean, lw=2, label=label, **style)
-    axes.fill_between(marks, mean - error, mean + error, color=line.get_color(), alpha=0.2, lw=0)
-
-
-def published(axes, which: int) -> None:
-    """A straight line to the published end point, with its reading error."""
-    label, end, reading = PUBLISHED[which]
+titles = (
+    "contexts of max-norm 1:\nnobody learns",
+    "contexts of $\\ell_1$ norm 1 (look at the axis):\nother units, same story",
+    "max-norm 1, certified epsilon 1:\nwhat is possible",
+)
+rerun = {name.replace("printed", "rerun"): curve(as_printed, name) for name in printed}
+possible = {run.name: run.regret for run in certified.runs[:4]}
+shown = (
+    {"uniform play": uniform, **rerun},
+    {"uniform play": uniform_l1},
+    {"uniform play": uniform, **possible},
+)
+for axes, lines, title in zip(panels, shown, titles, strict=True):
+    curves(lines, rounds=marks, ax=axes, title=title, xticks=(0, 5_000, 10_000))
+for axes, (label, end, reading) in zip(panels, PUBLISHED, strict=False):
     share = marks / HORIZON
     axes.plot(marks, end * share, color=RED, ls="--", lw=2.5, label=f"{label}, published")
     low, high = (end - reading) * share, (end + reading) * share
     axes.fill_between(marks, low, high, color=RED, alpha=0.15, lw=0)
-
-
-published(panels[0], 0)
-draw(panels[0], uniform, "uniform play", color="black")
-draw(panels[0], curve(as_printed, "DP-UCB, printed"), "DP-UCB, rerun", color=BLUE, ls=":")
-draw(panels[0], curve(as_printed, "DP-HDB, printed"), "DP-HDB, rerun", color=ORANGE, ls="-.")
-panels[0].set_title("contexts of max-norm 1:\nnobody learns", loc="left")
-published(panels[1], 1)
-draw(panels[1], uniform_l1, "uniform play", color="black")
-panels[1].set_title(
-    "contexts of $\\ell_1$ norm 1 (look at the axis):\nother units, same story", loc="left"
-)
-draw(panels[2], uniform, "uniform play", color="black")
-styles = {"color": (ORANGE, BLUE, GREEN, PURPLE), "ls": ("-.", ":", "-", "--")}
-for place, name in enumerate(run.name for run in certified.runs[:4]):
-    look = {key: values[place] for key, values in styles.items()}
-    draw(panels[2], curve(certified, name), name, **look)
-panels[2].set_title("max-norm 1, certified epsilon 1:\nwhat is possible", loc="left")
 for axes in panels:
-    axes.set(xlabel="round (one user each)", xlim=(0, HORIZON), xticks=(0, 5_000, 10_000))
-    axes.set_ylim(bottom=0)
     axes.legend(loc="upper left", frameon=False)
     axes.xaxis.set_major_formatter("{x:,.0f}")
 panels[2].set_ylim(top=1250)
-panels[0].set_ylabel("cumulative regret (reward)")
 sns.despine()
 
 # %%

@@ -50,14 +50,14 @@ from dpbandit.agents import (
 )
 from dpbandit.domains import Box
 from dpbandit.envs import ConvexBandit, Experts
-from dpbandit.experiments.labs import check
+from dpbandit.experiments.labs import against, check, curves
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd.printed import STATED, rows
 from dpbandit.losses import Linear
 from dpbandit.specs.convex import ConvexSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
-BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
+BLUE, _, _, RED, *_ = sns.color_palette("colorblind")
 
 # %% [markdown]
 # ## 1. A factor two
@@ -317,7 +317,7 @@ check("6.5", shrinks_by)
 # are fixed, and were chosen on problems like these (which no certificate covers, either).
 
 # %%
-USERS = (1_000, 2_000, 5_000, 10_000)
+USERS = (1_000, 2_000, 5_000)
 table = {
     row.setting.users: row
     for row in rows()
@@ -380,39 +380,24 @@ handles, labels = axes.get_legend_handles_labels()
 unique = dict(zip(labels, handles, strict=True))
 axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper right")
 
-axes = panels[1]
-axes.plot(MARKS, MARKS, color="0.7", lw=1, ls=":", label="losing every round")
-looks = zip(lost, (ORANGE, RED, BLUE), ("-", ":", "-"), (6, 2, 2), strict=True)
-for name, color, dashes, width in looks:
-    mean = lost[name].mean(axis=1)
-    error = 2 * lost[name].std(axis=1, ddof=1) / sqrt(len(RUNS))
-    axes.plot(MARKS, mean, color=color, ls=dashes, lw=width, label=name)
-    low, high = np.maximum(mean - error, 0.1), mean + error
-    axes.fill_between(MARKS, low, high, color=color, alpha=0.15, lw=0)
-axes.set(xscale="log", yscale="log", ylim=(0.3, 6e5), xlim=(1, ROUNDS))
-axes.set_xlabel("round")
-axes.set_ylabel("losses so far, the best expert has 0")
-axes.set_title("2. A false lemma:\nhalf of all runs never stop losing", loc="left")
-axes.legend(frameon=False, loc="upper left", fontsize="small")
+curves(lost, rounds=MARKS, ax=panels[1], xscale="log", yscale="log", ylim=(0.3, 6e5),
+       xlabel="round", ylabel="losses so far, the best expert has 0",
+       title="2. A false lemma:\nhalf of all runs never stop losing")  # fmt: skip
+panels[1].plot(MARKS, MARKS, color="0.7", lw=1, ls=":", label="losing every round")
+panels[1].legend(frameon=False, loc="upper left", fontsize="small")
 
-axes = panels[2]
-looks = zip(fits, (RED, BLUE, GREEN), ("--", "-", "-."), strict=True)
-for name, color, dashes in looks:
-    mean = np.array([values.mean() for values in fits[name]])
-    error = np.array([2 * values.std(ddof=1) / sqrt(len(values)) for values in fits[name]])
-    words = f"{name.split(', ')[-1]}: epsilon {worth[name]:.2g}"
-    axes.plot(USERS, mean, color=color, ls=dashes, lw=2, label=words)
-    axes.fill_between(USERS, mean - error, mean + error, color=color, alpha=0.2, lw=0)
+axes = against(
+    {f"{name.split(', ')[-1]}: epsilon {worth[name]:.2g}": fits[name] for name in fits},
+    users=USERS,
+    ax=panels[2],
+    setting={"title": "3. A lost square:\na table made with the misprint", "yscale": "log",
+             "ylim": (2e-4, 90), "ylabel": "SubOpt (1: as good as the point 0)"},
+)  # fmt: skip
 points = [table[T].suboptimality for T in USERS]
 errors = [2 * table[T].se for T in USERS]
 axes.errorbar(USERS, points, errors, fmt="ko", ms=5, capsize=3, label="Table 5.1: claims epsilon 1")
-axes.set(xscale="log", yscale="log", ylim=(2e-4, 90), xlabel="users")
-axes.set_xticks(USERS)
-axes.minorticks_off()
-axes.set_ylabel("SubOpt (1: as good as the point 0)")
-axes.set_title("3. A lost square:\na table made with the misprint", loc="left")
 axes.legend(frameon=False, loc="upper right", fontsize="small")
-for axis in (panels[1].xaxis, panels[1].yaxis, panels[2].xaxis, panels[2].yaxis):
+for axis in (panels[1].xaxis, panels[1].yaxis, panels[2].yaxis):
     axis.set_major_formatter("{x:,g}")
 sns.despine()
 
@@ -420,20 +405,20 @@ sns.despine()
 # **Exercise 6.6.** A fourth kind, smaller than a lemma: a sign. The private bandit of Ene, Nguyen
 # and Vladu (AAAI 2021) adds noise to a one-point method, which estimates a gradient and moves
 # against it. Their Algorithm 1, line 14, moves along it. Make the problem with
-# `ConvexBandit(instance="p-lin", horizon=10_000)` and play
+# `ConvexBandit(instance="p-lin", horizon=4_000)` and play
 # `GarberKretzu(sign="corrected")`, `GarberKretzu(sign="printed")` and `Uniform()`. Could a plot
 # *without* uniform play have told you which of the two curves is wrong? Collect the mean regrets
 # in a dict `mean_regret`, with "corrected", "printed" and "uniform play" as its keys.
 
 # %% [markdown] tags=["hint"]
 # A few runs and one mark at the end are enough, `play(linear, config, RUNS[:5],
-# marks=np.array([10_000]))`. Put the two curves in mind on one figure without a third: which is
+# marks=np.array([4_000]))`. Put the two curves in mind on one figure without a third: which is
 # *wrong*?
 
 # %% tags=["solution"]
-linear = ConvexBandit(instance="p-lin", horizon=10_000)
+linear = ConvexBandit(instance="p-lin", horizon=4_000)
 mean_regret = {
-    name: play(linear, config, RUNS[:5], marks=np.array([10_000])).regret[-1].mean()
+    name: play(linear, config, RUNS[:5], marks=np.array([4_000])).regret[-1].mean()
     for name, config in {
         "corrected": GarberKretzu(sign="corrected"),
         "uniform play": Uniform(),

@@ -38,7 +38,7 @@ from dpbandit.agents import FTAL, PFTAL, WDPCOCOP, Centre
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ConvexPricing
-from dpbandit.experiments.labs import check
+from dpbandit.experiments.labs import against, check, sliders
 from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.factors import Window
 from dpbandit.privacy.ledger import Ledger
@@ -46,7 +46,7 @@ from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.prefix_sums import Tree
 
 sns.set_theme(style="ticks", palette="colorblind")
-BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
+BLUE, _, GREEN, RED, *_ = sns.color_palette("colorblind")
 
 # %% [markdown]
 # ## 1. The promise
@@ -195,7 +195,26 @@ for t in (1, 8, 16, 31, 32, 64, 256, 1024):
 # While user 1 is inside the window, the guess is never better than allowed. Afterwards every block
 # of 16 rounds holds her exactly, under fresh noise. Each is another look, and looks can be
 # averaged. With the tree for ever no look is worth more than was paid for, however long he waits.
-#
+# The slider moves the window.
+
+
+# %%
+def watched(window=16):
+    _, axes = plt.subplots(figsize=(8, 3.8), layout="constrained")
+    for name, values in ((f"last {window}", best_guess(window)), ("for ever", chance["for ever"])):
+        axes.plot(np.arange(1, ROUNDS), values, label=name)
+    axes.axvspan(1, window, color=GREEN, alpha=0.15, lw=0)
+    axes.axhline(allowed, color="0.3", ls=":", label="allowed by the promise")
+    axes.set(xscale="log", xlim=(1, ROUNDS), ylim=(0.47, 1), xlabel="releases seen since user 1")
+    axes.set_ylabel("probability to guess her answer")
+    axes.set_title(f"Protected for {window} rounds", loc="left")
+    axes.legend(frameon=False, loc="upper left")
+    sns.despine()
+
+
+sliders(watched, window=[4, 8, 16, 32, 64, 128, 256, 512])
+
+# %% [markdown]
 # That was a formula. We attack the real mechanism, too: 3,000 independent runs with user 1 at +1.
 
 # %%
@@ -358,20 +377,20 @@ left.set_ylabel("probability to guess her answer")
 left.set_title("Privacy that expires, seen by an attacker", loc="left")
 left.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.42, 1.0))
 
-mean = np.array(means)
-error = [2 * dollars.std(ddof=1) / sqrt(len(RUNS)) for dollars in by_window.values()]
-right_axes.plot(WINDOWS, mean, "o-", color=RED, lw=2, label="window-DP, epsilon 1")
-right_axes.fill_between(WINDOWS, mean - error, mean + error, color=RED, alpha=0.2, lw=0)
+against(
+    {"window-DP, epsilon 1": [*by_window.values()]},
+    W=WINDOWS,
+    ax=right_axes,
+    setting={"title": "What the weaker promise saves", "ylim": (0, 460),
+             "xlabel": "customers for whom one is protected, W",
+             "ylabel": f"dollars lost with {CUSTOMERS:,} customers"},
+)  # fmt: skip
 levels = {"protected for ever": (BLUE, "--"), "list prices": ("black", ":")}
 for name, (color, dashes) in levels.items():
     level = baselines[name].mean()
     right_axes.axhline(level, color=color, ls=dashes, lw=2, label=name)
-right_axes.set(xscale="log", ylim=(0, 460), xlabel="customers for whom one is protected, W")
-right_axes.set_ylabel(f"dollars lost with {CUSTOMERS:,} customers")
-right_axes.set_title("What the weaker promise saves", loc="left")
 right_axes.legend(frameon=False, loc="lower right")
-for axis in (left.xaxis, right_axes.xaxis):
-    axis.set_major_formatter("{x:,g}")
+left.xaxis.set_major_formatter("{x:,g}")
 sns.despine()
 
 # %% [markdown]

@@ -216,7 +216,7 @@ for share in (0.02, 0.05, 0.1, 0.2, 0.4):
     end = play(prices, config, RUNS, marks=np.array([T])).regret[-1]
     loss_of[share], ends[share] = end.mean(), end
     print(f"share {share:4}: {end.mean():5.0f} +- {end.std(ddof=1) / sqrt(len(RUNS)):.0f}")
-against(
+axes = against(
     {"epsilon 1": [*ends.values()]},
     share=[*ends],
     setting={
@@ -460,29 +460,23 @@ check("9.5", proved)
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(13, 4.8), layout="constrained", width_ratios=(1, 1.35)
 )
-curves(regret, rounds=MARKS, ax=left, ylabel="cumulative regret (dollars)", ylim=(0, 1_900))
-left.set(xticks=(0, 5_000, 10_000), xlabel="round (one customer each)")
-left.set_title("Your agent at work", loc="left")
+curves(regret, rounds=MARKS, ax=left, title="Your agent at work", ylim=(0, 1_900),
+       xticks=(0, 5_000, 10_000), xlabel="round (one customer each)",
+       ylabel="cumulative regret (dollars)")  # fmt: skip
 left.legend(frameon=False, loc="upper left", fontsize="small")
 
-beside = right.get_yaxis_transform()  # x in widths of the panel, y in data
-columns = {1.08: "sensitivity", 1.28: "billboard", 1.46: "audit"}
-for column, what in columns.items():
-    right.text(column, -0.8, what, transform=beside, ha="center", va="center", weight="bold")
-for place, (*tests, report) in enumerate(verdicts.values()):
+TESTS, labels = np.array(["sensitivity", "billboard", "audit"]), []
+for place, (name, (*tests, report)) in enumerate(verdicts.items()):
     color = RED if report.flagged else BLUE
     right.barh(place, report.eps_lower_gdp, color=color, alpha=0.3, height=0.6)
     right.barh(place, report.eps_lower, color=color, height=0.3)
-    for column, bad in zip(columns, tests, strict=True):
-        sign, shade = ("caught", RED) if bad else ("passes", "0.5")
-        right.text(column, place, sign, transform=beside, ha="center", va="center", color=shade)
+    by = ", ".join(TESTS[list(tests)])
+    labels.append(f"{name}:\n{'caught by ' + by if by else 'passes all three'}")
 right.barh(9, 1, color="0.3", label="from two frequencies")  # outside, for the legend
 right.barh(9, 1, color="0.3", alpha=0.3, label="if noise is Gaussian")
 right.axvline(1, color="0.3", ls="--", lw=2, label="certified, all five")
-right.legend(
-    frameon=False, loc="upper center", fontsize="small", ncols=3, bbox_to_anchor=(0.5, -0.15)
-)
-right.set_yticks(range(len(ZOO)), list(ZOO))
+right.legend(frameon=False, loc="upper center", ncols=3, bbox_to_anchor=(0.5, -0.15))
+right.set_yticks(range(len(ZOO)), labels)
 right.set(xscale="log", xlim=(0.1, 50), ylim=(len(ZOO) - 0.4, -0.6))
 right.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
 right.minorticks_off()

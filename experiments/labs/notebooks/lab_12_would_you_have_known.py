@@ -122,7 +122,7 @@ for place, (name, found) in enumerate(table.groupby("estimator")):
 axes.axvline(truth, color="0.3", linestyle="--", label="truth")
 axes.set(xlabel="reward a user, 80 % intervals", ylabel="log", title="Would you have known?")
 axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-plt.show()
+sns.despine()
 
 # %% [markdown]
 # **Exercise 12.2.** Would 400 users have told two policies apart? Let `early` be a snapshot of a

@@ -30,7 +30,7 @@ import numpy as np
 import seaborn as sns
 
 from dpbandit import certify, compare
-from dpbandit.experiments.labs import check
+from dpbandit.experiments.labs import against, check
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True
@@ -149,21 +149,18 @@ def looks_better(names, runs, choices=400):
 
 
 # %% tags=["picture"]
-figure, axes = plt.subplots(figsize=(8, 4.4))
 sizes = [2, 4, 8, 16, 32, 64]
-for names, dashes in ((PRIVATE[:1], ":"), (PRIVATE[:2], "--"), (PRIVATE[:4], "-")):
-    found = np.array([looks_better(names, runs) for runs in sizes])
-    mean, half = found.mean(axis=1), 2 * found.std(axis=1) / np.sqrt(found.shape[1])
-    words = "one agent, no choice" if len(names) == 1 else f"the best of {len(names)}"
-    (line,) = axes.plot(sizes, mean, "o", ls=dashes, lw=2, label=words)
-    axes.fill_between(sizes, mean - half, mean + half, color=line.get_color(), alpha=0.2, lw=0)
+pools = {"one agent, no choice": 1, "the best of 2": 2, "the best of 4": 4}
+axes = against(
+    {name: [looks_better(PRIVATE[:k], runs) for runs in sizes] for name, k in pools.items()},
+    runs=sizes,
+    setting={
+        "title": "More agents and fewer runs: the winner flatters itself more",
+        "xlabel": "runs by which the winner was chosen",
+        "ylabel": "dollars by which the winner looks better\non these runs than it is",
+    },
+)
 axes.axhline(0, color="0.5", lw=1)
-axes.set_xscale("log", base=2)
-axes.set_xticks(sizes, map(str, sizes))
-axes.set_xlabel("runs by which the winner was chosen")
-axes.set_ylabel("dollars by which the winner looks better\non these runs than it is")
-axes.set_title("More agents and fewer runs: the winner flatters itself more", loc="left")
-axes.legend(frameon=False)
 sns.despine()
 
 # %%

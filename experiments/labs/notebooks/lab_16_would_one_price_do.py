@@ -31,7 +31,7 @@ from dpbandit import compare, play, recommend
 from dpbandit.agents.baselines import Fixed
 from dpbandit.clients import record
 from dpbandit.envs import OJPricing, SyntheticPricing
-from dpbandit.experiments.labs import check
+from dpbandit.experiments.labs import against, check, curves
 from dpbandit.offline import evaluate
 from dpbandit.results.plots import half_band
 from dpbandit.running.cost_of_privacy import cost_of_privacy
@@ -146,21 +146,21 @@ check("16.2", chosen, gain)
 public = recommend("OJPricing", float("inf"))
 results = compare(SHOPS["orange juice"], [public, "fade"], replicas=RUNS, seed=SEED, progress=False)
 print(cost_of_privacy(results)[-1])
-curves = {run.name: run.regret for run in results.runs}  # (marks, runs) in dollars
+regret = {run.name: run.regret for run in results.runs}  # (marks, runs) in dollars
 marks = results.marks
 
 # %% [markdown]
-# **Exercise 16.3.** Do not believe it; compute it. From `curves` and `marks`: the dollars per 1,000
+# **Exercise 16.3.** Do not believe it; compute it. From `regret` and `marks`: the dollars per 1,000
 # customers that privacy costs against no privacy, `costs`; and the number of customers from which
 # on the mean curve of `"fade"` stays below that of `"BestFixed"`, to the end, `pays_from`.
 
 # %% [markdown] tags=["hint"]
-# Where is fade still behind? The last such mark, and then one further. `curves[public]` is the
+# Where is fade still behind? The last such mark, and then one further. `regret[public]` is the
 # agent without privacy.
 
 # %% tags=["solution"]
-costs = (curves["fade"][-1] - curves[public][-1]).mean() * 1_000 / CUSTOMERS
-behind = curves["fade"].mean(axis=1) >= curves["BestFixed"].mean(axis=1)
+costs = (regret["fade"][-1] - regret[public][-1]).mean() * 1_000 / CUSTOMERS
+behind = regret["fade"].mean(axis=1) >= regret["BestFixed"].mean(axis=1)
 pays_from = marks[np.flatnonzero(behind)[-1] + 1]
 print(f"privacy costs {costs:.0f} dollars per 1,000 customers, and pays from {pays_from} on")
 assert 300 < pays_from < 900  # measured about 500; marks are a tenth apart
@@ -175,23 +175,22 @@ check("16.3", costs, pays_from)
 # %%
 price_of_today = Fixed(answer=(4,) * RUNS)  # 1.59 dollars, on the customers of `results`
 same = play(SHOPS["orange juice"], price_of_today, [(SEED, r) for r in range(RUNS)], marks=marks)
-curves["today"] = same.regret
+regret["today"] = same.regret
 
 # %% tags=["picture"]
-figure, axes = plt.subplots(figsize=(8, 4.6))
-looks = {"today": ":", "BestFixed": "-.", "fade": "-", public: "--"}
-words = {"today": "1.59 for all, today", "BestFixed": "the best fixed price",
-         "fade": "FADE, epsilon 1", public: "without privacy"}  # fmt: skip
-for name, dashes in looks.items():
-    mean, half = curves[name].mean(axis=1), half_band(curves[name])
-    (line,) = axes.plot(marks, mean, ls=dashes, lw=2.5, label=words[name])
-    axes.fill_between(marks, mean - half, mean + half, color=line.get_color(), alpha=0.2, lw=0)
-axes.set(xlim=(0, CUSTOMERS), ylim=(0, None))
-axes.set_xlabel("customers served")
-axes.set_ylabel("cumulative regret (dollars)")
-axes.set_title("Privacy has to earn its first customers back", loc="left")
-axes.legend(frameon=False)
-sns.despine()
+axes = curves(
+    regret,
+    rounds=marks,
+    labels={
+        "today": "1.59 for all, today",
+        "BestFixed": "the best fixed price",
+        "fade": "FADE, epsilon 1",
+        public: "without privacy",
+    },
+    title="Privacy has to earn its first customers back",
+    xlabel="customers served",
+    ylabel="cumulative regret (dollars)",
+)
 
 # %% [markdown]
 # **Exercise 16.4.** From how many customers on is FADE ahead of the price of today, by the mean
@@ -210,8 +209,8 @@ def for_good(behind):
     return marks[np.flatnonzero(behind)[-1] + 1]
 
 
-pays_today = for_good(curves["fade"].mean(axis=1) >= curves["today"].mean(axis=1))
-difference = curves["BestFixed"] - curves["fade"]
+pays_today = for_good(regret["fade"].mean(axis=1) >= regret["today"].mean(axis=1))
+difference = regret["BestFixed"] - regret["fade"]
 error = difference.std(axis=1, ddof=1) / np.sqrt(RUNS)
 surely_from = for_good(difference.mean(axis=1) <= 2 * error)
 print(f"against today from {pays_today} on; surely against the best price from {surely_from}")
@@ -233,7 +232,7 @@ check("16.4", pays_today, surely_from)
 # %%
 flat = compare(SHOPS["flat shop"], "fade", replicas=RUNS, seed=SEED, progress=False)
 fade_loses = {
-    "orange juice": curves["fade"][-1],
+    "orange juice": regret["fade"][-1],
     "flat shop": {run.name: run.regret[-1] for run in flat.runs}["fade"],
 }
 print(cost_of_privacy(flat)[0])
@@ -270,13 +269,11 @@ check("16.5", good_enough)
 # %%
 figure, panels = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
 for axes, name in zip(panels, SHOPS, strict=True):
-    mean, half = lost[name].mean(axis=1), half_band(lost[name])
-    axes.plot(PRICES[name], mean, "o-", label="one price for all")
-    axes.fill_between(PRICES[name], mean - half, mean + half, alpha=0.2, lw=0)
+    about = {"title": name, "xlabel": "price (dollars)", "ylim": (0, 250)}
+    against({"one price for all": lost[name]}, price=PRICES[name], ax=axes, setting=about)
     level, error = fade_loses[name].mean(), half_band(fade_loses[name][None])[0]
     axes.axhline(level, color="C1", ls="--", label="FADE, epsilon 1")
     axes.axhspan(level - error, level + error, color="C1", alpha=0.2, lw=0)
-    axes.set(xlabel="price (dollars)", title=name, ylim=(0, 250))
 panels[0].set_ylabel("dollars lost per 1,000 customers")
 panels[0].legend(frameon=False)
 sns.despine()
