@@ -53,7 +53,8 @@ def described(error: BaseException) -> str:
 def shell() -> Any:
     """Return an IPython without a screen, for which `%matplotlib inline` changes nothing."""
     base = import_module("IPython.core.interactiveshell").InteractiveShell
-    made = type("Shell", (base,), {"enable_gui": lambda self, gui=None: None}).instance()
+    kind: Any = type("Shell", (base,), {"enable_gui": lambda self, gui=None: None})
+    made = kind.instance()
     made.history_manager.enabled = False
     return made
 
