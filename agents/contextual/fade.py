@@ -66,8 +66,8 @@ class FADE(OnDevices, WarmStarted):
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
     empirical Bayes (`FadePrices`); "auto" is a curve if the link is identity, for which demand need
-    not be a line in the price, else shrunk, or additive with a prior, sums of rewards or more than
-    30 features"""
+    not be a line in the price, else those of a prior, or shrunk, or additive with sums of rewards
+    or more than 30 features"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """response of model "regression"; "auto" is "sign" for identity, logistic and probit links,
     else "linear"; "logistic" needs one shared parameter and rewards in [0, 1]"""
@@ -97,5 +97,6 @@ class FADE(OnDevices, WarmStarted):
         Counts of sales need Laplace noise, with the noise of a person's budget shrunk effects lose
         more than a line, and questions were not measured behind a wrapper.
         """
-        chosen = self.features == "auto" and spec.priced and features_for(self, spec) != "additive"
+        free = self.features == "auto" and self.prior is None and spec.priced
+        chosen = free and features_for(self, spec) != "additive"
         return replace(self, asks=False, features="additive" if chosen else self.features)

@@ -20,6 +20,7 @@ from dpbandit.agents.contextual.fading import (
     link_fixes_middle,
 )
 from dpbandit.agents.contextual.moments import FadeMoments
+from dpbandit.agents.contextual.shrunk_effects import ridge_of
 from dpbandit.base import MOST_ROUNDS, InputError
 from dpbandit.specs import AgentConfig, ContextualSpec, SellingSpec
 
@@ -135,15 +136,17 @@ def model_for(settings: Any, spec: ContextualSpec) -> Model:
 def features_for(settings: Any, spec: ContextualSpec) -> Features:
     """Return FADE's price features; "auto" is "curve" for the identity link, else "shrunk".
 
-    With a prior, which has one price slope, with sums of rewards, and with more than
-    `_MAX_SHRUNK` features "auto" is "additive".
+    With a prior they are those of its parameters, and "auto" is "additive" with sums of rewards,
+    without a trusted server, and with more than `_MAX_SHRUNK` features.
     """
     if settings.features != "auto":
         return cast(Features, settings.features)
-    # the counts of `FadeCurve` take no prior, and need a server that sees them
-    free = (settings.prior, settings.trust) == (None, "central")
-    if not free or model_for(settings, spec) != "prices":
+    # the counts of `FadeCurve` need a server that sees them
+    if settings.trust != "central" or model_for(settings, spec) != "prices":
         return "additive"
+    if settings.prior is not None:  # `FadeCurve` takes none
+        shrunk = len(settings.prior.mean) == ridge_of(spec.dim).size
+        return "shrunk" if shrunk else "additive"
     if spec.link == "identity":
         return "curve"
     return "shrunk" if spec.dim <= _MAX_SHRUNK else "additive"

@@ -406,7 +406,7 @@ class FadePrices(WarmStarted, ScoredSales):
         self._mode = self._theta
 
     def _posterior(self) -> tuple[Floats, Floats]:
-        if self.features != "shrunk":
+        if self.features != "shrunk" or self.known.informed:
             return super()._posterior()
         self._mode, precision = self._fit(self._mode)
         theta, precision = averaged(self._mode, precision, self.spec.dim)

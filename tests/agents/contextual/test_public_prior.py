@@ -163,7 +163,11 @@ def test_imagined_slates_are_chosen_from_by_the_prior(monkeypatch):
     assert not any(random)
 
 
-@each("prior", [None, Prior([0.0, 1.0, -2.0], 0.5)])
+SHRUNK = Prior([0.0, 1.0, 0.0, 0.5, -0.5, -2.0], 0.5)
+"""Of the six parameters that a run without a prior learns by default"""
+
+
+@each("prior", [None, Prior([0.0, 1.0, -2.0], 0.5), SHRUNK])
 def test_imagined_customers_see_the_prices_that_were_asked(prior):
     """Oracle: what each batch asked, by the parameters that were in force while it ran; the first
     batch without a prior asked at random."""
@@ -178,7 +182,9 @@ def test_imagined_customers_see_the_prices_that_were_asked(prior):
         agent.update(x, action, rng.integers(0, 2, 1) * PRICES.margins[action])
     customers = rng.uniform(-0.5, 0.5, (1, 40, 2))
     shown = agent._offered_rows(customers)[0]
-    every = demand_rows(PRICES, customers[0], "additive" if prior else "shrunk")
+    line = prior is not None and prior is not SHRUNK
+    every = demand_rows(PRICES, customers[0], "additive" if line else "shrunk")
+    assert len(agent.learned().mean) == every.shape[-1]  # the next study's prior
     starts = [0, *agent._ends[:-1]]
     for j, start in enumerate(starts):
         profit = PRICES.margins * expit(every @ in_force[start][0])
@@ -187,11 +193,11 @@ def test_imagined_customers_see_the_prices_that_were_asked(prior):
     assert len(starts) == 3
 
 
-@each("spec", [ARMS, SLATES, PRICES])
-def test_no_prior_breaks_privacy_or_diverges(spec):
+@each("spec, n", [(ARMS, 4), (SLATES, 1 + SLATES.dim), (PRICES, 3), (PRICES, 6)])
+def test_no_prior_breaks_privacy_or_diverges(spec, n):
     """Sensitivity, billboard and replicas with a prior that is as far off, and as sure of it, as is
     allowed: a user's influence on what is released is what it is without."""
-    n, ball = (4, ARMS.half_range) if spec is ARMS else (1 + spec.dim, 40)
+    ball = ARMS.half_range if spec is ARMS else 40
     config = FADE(prior=Prior(np.full(n, -1e9), 1e-9), first_batch=3)
     largest, _ = check_joint_dp(config, spec, swapped=[1, 9], replicas=4)
     assert largest > 0.5
