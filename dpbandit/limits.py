@@ -86,7 +86,8 @@ from dpbandit.envs.contextual.glm import GLMBandit
 _MAX_MU_SQUARED = 500.0
 """mu^2 from which the bound without privacy is the smaller one; above it e^(mu^2) may overflow."""
 _SINGLE_ROUNDS = 2000
-"""Number of first rounds whose bounds are computed one by one; later rounds form groups."""
+"""Number of first rounds whose bounds are computed one by one; later ones form groups, each of
+1 / 2,000 of the rounds before it, so that a group's bounds hardly differ."""
 
 
 def information(users: Ints, directions: int, each: float, mu: float) -> Floats:

@@ -50,7 +50,8 @@ _LEAST_SLOPE = 0.05
 STEPS = 8
 """Largest number of Newton steps of a fit to all releases"""
 _BLOCK_OFFERS = 2**16
-"""Number of offers to synthetic customers in a block of replicas that are fitted together"""
+"""Largest number of offers to synthetic customers in replicas that are fitted together, to limit
+memory; one replica may have more"""
 _ALL_REPLICAS = slice(None)
 """Slice of all replicas"""
 _MIN_DRAW_WIDTH = 0.5

@@ -162,7 +162,8 @@ _N_SLATES = 128
 SLATE_SPREAD = 0.2
 """Sampling variance of an entry of d M, M one slate's second moment matrix, a rough public guess"""
 _LEAST_EIGENVALUE = 0.02
-"""Floor on eigenvalues of the estimated moments of rows, as a share of their mean"""
+"""Floor on eigenvalues of the estimated moments of rows, as a share of their mean, since noise may
+make them negative"""
 _LEAST_TRACE = 0.2
 """Floor on the trace of the estimated moments of a user's rows"""
 

@@ -9,7 +9,7 @@ C has centre c0 and contains a ball of radius r around it. No point outside C is
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, prod, sqrt
-from typing import Annotated, Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -47,7 +47,6 @@ from dpbandit.privacy.spends import Spend
 from dpbandit.specs import ConvexSpec, Spec
 
 NoiseId: TypeAlias = Literal["laplace", "k-norm", "gaussian", "local", "none"]
-NOISES = ("laplace", "k-norm", "gaussian", "local")  # distributions of noise
 Offset: TypeAlias = Annotated[
     float, lambda name, value: inside(name, value, -1e30, 1e30, ends=True)
 ]
@@ -202,7 +201,7 @@ class Noise:
     """scale of a node's noise; if None, the least whose certificate meets the target"""
 
     def __post_init__(self) -> None:
-        one_of("noise", self.law, (*NOISES, "none"))
+        one_of("noise", self.law, get_args(NoiseId))
         if self.law == "gaussian":
             gaussian_target(self.epsilon, self.delta)
         privacy_target(self.epsilon, self.delta)

@@ -41,7 +41,7 @@ from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import ConvexSpec, second_moment
 
 _REGRESSION_CLIP_SHARE = 0.2
-"""Default clip of regressions divided by their bound on gradients; most gradients are shorter."""
+"""Default clip of a certified regression's gradients divided by their bound; most are shorter."""
 _MIN_DIFFERENCE = 1e-12
 """Smallest clip of gradient differences (0 for linear losses) divided by the Lipschitz bound."""
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 PATIENCE = 2.0
-"""Seconds before a progress bar appears."""
+"""Seconds of work before a progress bar appears, or lines say which agents are done."""
 
 
 class Progress:

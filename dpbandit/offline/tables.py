@@ -49,8 +49,9 @@ _NUMBER_WORDS = ("nan", "inf", "-inf")  # words that make no line a header
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d")  # start of a cell such as 01099
 _WITH_POINTS = re.compile(r"[+-]?(\d+(\.\d{3})*(,\d+)?|\d+\.\d+)")  # 1.234,5 or 1.5, no dates
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")  # 01,50 or 01
-_LEAST_DISTINCT = 0.9
-"""Distinct entries of an id or a time, per different row; without one, equal rows are no sign"""
+_MIN_DISTINCT_SHARE = 0.9
+"""Smallest number of distinct entries of an id or a time, as a share of that of different rows.
+Without such a column, equal rows do not show that one was recorded twice."""
 
 
 def read_table(
@@ -176,7 +177,7 @@ def _repeated(table: Any) -> list[str]:
         distinct = count and max(table[name].nunique() for name in table)
     except (TypeError, ValueError):  # cells that are lists, or columns without names of their own
         return []
-    if not count or distinct < _LEAST_DISTINCT * (len(table) - count):
+    if not count or distinct < _MIN_DISTINCT_SHARE * (len(table) - count):
         return []
     return [
         f"{count} of {len(table)} rows repeat an earlier row in every column: drop them if they "

@@ -405,8 +405,9 @@ def most(
     return low
 
 
-_PRECISION = 1 - 1e-6
-"""Relative precision of `least_noise`, as a ratio below 1: of the noise, or of its epsilon"""
+_TARGET_PRECISION = 1 - 1e-6
+"""Share of the target epsilon at which the search of `least_noise` ends; in closed form, the ratio
+of two noises between which the least one lies"""
 _MAX_NOISE = 1e12
 """Largest noise that `least_noise` tries; the smallest is 1 divided by it"""
 
@@ -429,7 +430,8 @@ def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float
     def ledger(x: float) -> Ledger:
         return Ledger((spend(1 / x),))
 
-    x = most(ledger, epsilon=epsilon, delta=delta, low=1 / least, high=_MAX_NOISE, close=_PRECISION)
+    low, high, close = 1 / least, _MAX_NOISE, _TARGET_PRECISION
+    x = most(ledger, epsilon=epsilon, delta=delta, low=low, high=high, close=close)
     return 1 / x
 
 
@@ -444,7 +446,7 @@ def _closed_form_noise(spend: Callable[[float], Spend], epsilon: float, delta: f
     low, high = 1 / _MAX_NOISE, _MAX_NOISE
     if not enough(high):
         raise InputError(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
-    while low < _PRECISION * high:
+    while low < _TARGET_PRECISION * high:
         middle = sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high

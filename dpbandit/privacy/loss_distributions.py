@@ -42,8 +42,8 @@ from dpbandit.base.arrays import one_thread
 
 CELLS = 2**16
 """Largest number of grid cells on one side of 0; a grid that needs more is made coarser"""
-_ROUNDING_UNIT = 2.0**-52
-"""Relative rounding error of a double"""
+_MACHINE_EPSILON = 2.0**-52
+"""Distance from 1 to the next double, twice the largest relative error of rounding"""
 _MAX_INDEX = 2**62
 """Largest factor by which a grid is coarsened in 64-bit integers; above it, in floating point"""
 
@@ -93,7 +93,7 @@ def connected(
     reach: float,
     step: float,
     count: int = 1,
-    rounding: float = 8 * _ROUNDING_UNIT,
+    rounding: float = 8 * _MACHINE_EPSILON,
 ) -> PrivacyLoss:
     """Return the symmetric loss whose delta is curve(epsilon) at the grid points from 0 to `reach`.
 
@@ -103,13 +103,13 @@ def connected(
     """
     step = affordable(step, reach)
     cells = ceil(reach / step + 1e-9)  # where it just reaches the last grid point, one more
-    off = rounding + 2 * _ROUNDING_UNIT * cells
+    off = rounding + 2 * _MACHINE_EPSILON * cells
     deltas = np.minimum(curve(step * np.arange(cells + 1)) * (1 + off), 1.0)
     shrink = exp(-step)
     slopes = -np.diff(deltas) / -expm1(-step)
-    upper = slopes - shrink * np.append(slopes[1:], 0.0) + 4 * _ROUNDING_UNIT * np.abs(slopes)
+    upper = slopes - shrink * np.append(slopes[1:], 0.0) + 4 * _MACHINE_EPSILON * np.abs(slopes)
     upper = np.maximum(upper, 0.0)
-    middle = max(0.0, 1 - deltas[1] - (1 + shrink) * slopes[0]) + 8 * _ROUNDING_UNIT
+    middle = max(0.0, 1 - deltas[1] - (1 + shrink) * slopes[0]) + 8 * _MACHINE_EPSILON
     lower = upper * np.exp(-step * np.arange(1, cells + 1))
     masses = np.concatenate([lower[::-1], [middle], upper])
     return PrivacyLoss(step, -cells, masses, float(deltas[-1]), count)

@@ -203,7 +203,7 @@ def best_vertices(sums: Floats) -> Ints:
 
 
 Profile: TypeAlias = Literal["inverse-sqrt", "uniform"]
-_PRECISION = 0.996
+_TARGET_PRECISION = 0.996
 """Share of the target epsilon at which the search for budgets ends; each try takes a second"""
 _MAX_RISE = 1e3
 """Largest factor tried on budgets that meet the target by the sum of epsilons or zCDP"""
@@ -270,4 +270,4 @@ def _constant(shape: Floats, noise: SelectionNoise, epsilon: float, delta: float
     by_zcdp = sqrt(curves.zcdp_rho_of(epsilon, delta) / spend.of("", shape).rho) * (1 - 1e-12)
     low = max(pure, by_zcdp)
     high = _MAX_RISE * low
-    return most(ledger, epsilon=epsilon, delta=delta, low=low, high=high, close=_PRECISION)
+    return most(ledger, epsilon=epsilon, delta=delta, low=low, high=high, close=_TARGET_PRECISION)

@@ -29,7 +29,9 @@ from dpbandit.privacy import Certificate
 from dpbandit.results.problems import Setup, identity
 from dpbandit.specs import AgentConfig
 
-_MARKS = 500  # about so many rounds of a run are logged
+_MAX_MARKS = 500
+"""Upper bound on the number of rounds at which a run's regret is logged; rounds that are in both of
+`log_marks`' grids count once."""
 
 
 def log_marks(horizon: int) -> Ints:
@@ -44,8 +46,8 @@ def log_marks(horizon: int) -> Ints:
 
 @lru_cache
 def _log_marks(horizon: int) -> Ints:
-    ratios = np.geomspace(1, horizon, _MARKS // 2)
-    steps = np.linspace(1, horizon, _MARKS // 2)
+    ratios = np.geomspace(1, horizon, _MAX_MARKS // 2)
+    steps = np.linspace(1, horizon, _MAX_MARKS // 2)
     return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
 
 

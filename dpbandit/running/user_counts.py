@@ -26,7 +26,8 @@ MIN_COUNTED_HORIZON = 20_001
 MAX_TABLE_VALUES = 2**17
 """Largest number of values, contexts and chances, of a table whose users are drawn as counts"""
 MIN_ROUNDS_PER_RECORD = 2
-"""Smallest ratio of a batch's rounds to the table's records for which counts are faster"""
+"""Smallest number of rounds of a batch drawn as counts, per row and answer of the table, as fewer
+are faster one by one"""
 
 
 class Brought(NamedTuple):

@@ -272,7 +272,7 @@ def _largest(gain: Floats, at_most: int) -> Bools:
     return listed
 
 
-MOST_PRODUCTS = 1000  # in the catalogue of one problem
+MOST_PRODUCTS = 1000  # largest number of products of a problem
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -141,7 +141,7 @@ def columns(vectors: Floats) -> Floats:
     return np.ascontiguousarray(vectors.swapaxes(1, 2))
 
 
-MOST_ITEMS = 20_000  # in a catalogue
+MOST_ITEMS = 20_000  # largest number of items of a catalogue
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ from dpbandit.suite.sources import source_of
 RUNS, FINDINGS = "suite.parquet", "suite.json"
 """Names of a submission's files: runs, and results of tests and audits ("findings")."""
 MINUTES = 60.0
-"""Default time limit of an agent for a block of replicas on a problem at one epsilon."""
+"""Default time limit, in minutes, of an agent for a block of replicas at one epsilon."""
 _SOURCES = "agents.json"
 """Name of the file with hashes of the agents' source files, written when they first play."""
 

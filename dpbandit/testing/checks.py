@@ -159,7 +159,8 @@ def check_blind(config: AgentConfig, spec: Spec) -> None:
 
 
 REPLICAS = 24
-"""Number of replicas per replaced user; each overlooks a missing clip with probability 1/2."""
+"""Number of replicas per replaced user; each overlooks a missing clip with probability 1/2, and all
+of them with probability 2^-24."""
 EVERYBODY = "everybody"
 """Entry of `swapped` that replaces users of evenly spread rounds, one in each replica."""
 FIRST_WORLD, OTHER_WORLD = 1, 2

@@ -183,8 +183,9 @@ def check_noise_knows_no_data(config: AgentConfig, spec: Spec) -> int:
     return len(one)
 
 
-MAX_COORDINATES = 500
-"""Largest number of coordinates whose noise is compared in pairs, spread evenly over all rows."""
+_MAX_COMPARED_COORDINATES = 500
+"""Largest number of coordinates whose noises are compared in pairs, spread evenly over all of them;
+time grows with its square."""
 
 
 class Drawn(NamedTuple):
@@ -285,7 +286,7 @@ def check_rows(drawn: list[Drawn]) -> None:
     two rows share, which would cancel in their difference, shows as 9 standard errors or more.
     """
     for sums, _, noise in drawn:
-        note, noise = sums.spend.note, noise[:, :: -(-noise.shape[1] // MAX_COORDINATES)]
+        note, noise = sums.spend.note, noise[:, :: -(-noise.shape[1] // _MAX_COMPARED_COORDINATES)]
         expect(noise.any(axis=0).all(), f"Expected noise in every coordinate of {note!r}.")
         product = noise.T @ noise / np.sqrt((noise**2).T @ noise**2)
         most = np.abs(np.triu(product, 1)).max()

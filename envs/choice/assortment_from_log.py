@@ -267,8 +267,9 @@ def _derivatives(
 
 _DEFAULT_PRICES = 5  # number of prices by default, in equal steps over the range
 _LEAST_VISITS = 200  # smallest number of rows of a log
-_LEAST_TAKEN = 5
-"""Smallest number of purchases of a product, per coefficient of its utility"""
+_MIN_CHOICES_PER_COEFFICIENT = 5
+"""Smallest number of visits in which a product is bought, per coefficient of its utility; the same
+for visits in which nothing is bought"""
 _NONE = "none"  # the name of buying nothing
 
 
@@ -577,12 +578,13 @@ def _refuse_few(visits: Visits, counts: AnyArray, names: tuple[str, ...]) -> Non
         raise InputError(
             "Expected more than one price in the log: it has no information on other prices."
         )
-    needed = _LEAST_TAKEN * k
+    needed = _MIN_CHOICES_PER_COEFFICIENT * k
     for name, count in zip([*names, "none"], counts.tolist(), strict=True):
         if count < needed:
             raise InputError(
-                f"Expected {name!r} to be taken in at least {needed} visits, {_LEAST_TAKEN} for "
-                f"each of {k} coefficients, got {count}: leave out features, or the product."
+                f"Expected {name!r} to be taken in at least {needed} visits, "
+                f"{_MIN_CHOICES_PER_COEFFICIENT} for each of {k} coefficients, got {count}: "
+                "leave out features, or the product."
             )
 
 

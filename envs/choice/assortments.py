@@ -253,7 +253,8 @@ class ChoiceProblem(ABC):
 _MOST_LIST_PRICES, _LEAST_LIST_PRICES = 100, 5
 """Bounds of the length of the price list on which `FreeSales` searches the best fixed set"""
 _BLOCK_ENTRIES = 1 << 20
-"""Rounds x sets computed at once; changes speed and the last bits of totals, never the regret"""
+"""Largest number of rounds x replicas x sets computed at once, unless a round has more; changes
+speed and the last bits of totals, never the regret"""
 
 
 class ListedSales:

@@ -21,7 +21,7 @@ from dpbandit.envs.contextual.problems import Resampled, ResampledChoices, Users
 from dpbandit.specs import ContextualSpec, PriceListSpec
 
 _USERS = 2048
-"""Number of rows of the table of users"""
+"""Number of rows of the table from which users are drawn with replacement"""
 _FREEDOM = 3.0
 """Degrees of freedom of Student noise"""
 

@@ -122,7 +122,7 @@ _ROLES = {
 }
 """Role of a run -> (name of its agent, or "" for the best non-private one; label in the legend)"""
 _PER_USERS = 1000
-"""Number of customers for which dollars are stated"""
+"""Number of customers for which a loss is stated in dollars"""
 
 
 def at_best(setup: Setup, replicas: int) -> float:

@@ -117,9 +117,11 @@ def _draw_over(
         legend_beside(axes)
 
 
-_PASSES, _STOPS, _FEWEST = 10, 5, 16  # of NoisySGD: steps per user, and stops; smallest T
-_FIGURE_5_2 = (Setting(1.5, 10, 2000), Setting(inf, 10, 2000))  # norm p, dimension, users
-_FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))  # norm p, dimension, users
+_PASSES, _STOPS = 10, 5  # steps of NoisySGD per user, and number of points of its curves
+_MIN_USERS = 16  # smallest T to which the figures may be shortened
+_FIGURE_5_2 = (Setting(1.5, 10, 2000), Setting(inf, 10, 2000))
+_FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))
+"""Problems of a figure of the paper, each by its norm p, dimension and number of users"""
 
 
 class Curve(NamedTuple):
@@ -254,7 +256,7 @@ def _settings(printed: Sequence[Setting], request: Request) -> list[Setting]:
     """Return the settings `printed`, with at most T users if the request selects rows by T."""
     _, values = selected(request.name, request.rows, {}, {"T": int})
     (most,) = values.get("T", [printed[-1].users])
-    whole("T", most, _FEWEST)
+    whole("T", most, _MIN_USERS)
     return [at._replace(users=min(at.users, most)) for at in printed]
 
 
