@@ -61,8 +61,9 @@ SHELVES = {
         "experiments/trust",
     ),
     "off-policy": (
-        *("dpbandit/offline/estimators.py", "dpbandit/offline/evaluation.py"),
-        *("dpbandit/offline/intervals.py", "dpbandit/offline/policies.py"),
+        *("dpbandit/offline/cases.py", "dpbandit/offline/estimators.py"),
+        *("dpbandit/offline/evaluation.py", "dpbandit/offline/intervals.py"),
+        "dpbandit/offline/policies.py",
         *("dpbandit/offline/replays.py", "dpbandit/offline/unrecorded.py"),
         "dpbandit/commands/logs.py",
     ),
@@ -140,15 +141,15 @@ def measures() -> list[Measure]:
     imports = sum(len(re.findall(r"^ *(?:from|import) ", each, re.M)) for each in text.values())
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
-        Measure("lines of source", sum(sizes), 88_300, 74_500),
-        Measure("lines of the core", sum(map(lines, core)), 57_060, 48_000),
-        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 31_240, 24_000),
+        Measure("lines of source", sum(sizes), 88_340, 74_500),
+        Measure("lines of the core", sum(map(lines, core)), 57_070, 48_000),
+        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 31_280, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
-        Measure("files of source", len(source), 390, 230),
+        Measure("files of source", len(source), 392, 230),
         Measure("median lines of a file", median(sizes), 200, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 496, 480),
-        Measure("lines of the longest file", max(sizes), 728, 700),
-        Measure("import statements", imports, 3_832, 2_300),
+        Measure("lines of the longest file", max(sizes), 703, 700),
+        Measure("import statements", imports, 3_851, 2_300),
         Measure("questions which kind a spec is", spec_checks, 5, 5),
         Measure("lines of tests", tests, 44_800, 37_800),
         Measure("megabytes of PNG", pictures, 4, 3),

@@ -16,7 +16,7 @@ from dpbandit.base import Draws, Floats, Ints, at_height, best_allowed, clip_ran
 from dpbandit.privacy.batches import gaussian_mu
 
 _MAX_DRAWS = 1_000_000  # largest setting `draws`, the posterior draws for one policy
-LEAST_RATE = 0.03
+_LEAST_RATE = 0.03
 """Smallest rate of sales, or of no sales, by which the variance of one answer is estimated"""
 
 
@@ -157,7 +157,7 @@ class AllocationTS(ReleasedArms):
         mean, shape = (self.s[r] + 1) / nn, (draws or self.draws, self.K)
         variance = 0.25 / nn
         if self.margins is not None:
-            q = np.clip(mean, LEAST_RATE, 1 - LEAST_RATE)
+            q = np.clip(mean, _LEAST_RATE, 1 - _LEAST_RATE)
             variance = q * (1 - q) / nn
         if self.mu > 0:
             variance = variance + e / (self.mu * nn) ** 2

@@ -42,8 +42,9 @@ from scipy.spatial import cKDTree
 from scipy.special import log_softmax, softmax
 
 from dpbandit.base import Floats, InputError, Ints, Streams, abbrev, inside, vector, whole
+from dpbandit.offline.cases import fitted_rewards, refuse_rewards
 from dpbandit.offline.estimators import ARMS, ArmRows, Parts, Terms, folds_of
-from dpbandit.offline.evaluation import fitted_rewards, refuse_rewards, too_few
+from dpbandit.offline.evaluation import too_few
 from dpbandit.offline.intervals import student
 from dpbandit.offline.logs import Observed
 from dpbandit.offline.policies import arm_policy

@@ -8,7 +8,8 @@ from dpbandit.studies.configurations import (
     plan,
     setup_of,
 )
-from dpbandit.studies.run import BACKENDS, Swept, play_all, run_sweep
+from dpbandit.studies.run import Swept, play_all, run_sweep
+from dpbandit.studies.workers import BACKENDS
 
 __all__ = [
     "BACKENDS",

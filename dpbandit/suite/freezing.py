@@ -32,7 +32,7 @@ from dpbandit.base import (
 from dpbandit.results.runs import AgentRun, run_key
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import consecutive, replicas_at_once
-from dpbandit.studies.run import workers
+from dpbandit.studies.workers import workers
 from dpbandit.suite.candidates import Cell, Group, candidates, cell, groups
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems
 from dpbandit.suite.examining import examined

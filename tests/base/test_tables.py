@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from contextlib import suppress
 from io import StringIO
 from itertools import zip_longest
 
@@ -89,8 +88,11 @@ def test_in_a_pipe(words, capfd, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setattr(os, "get_terminal_size", no_terminal)
     monkeypatch.setattr(sys, "argv", ["dpbandit", *words.split()])
-    with suppress(SystemExit):
+    try:
         cli.main()
+    except SystemExit as end:
+        if end.code:
+            raise
     text = capfd.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text

@@ -40,9 +40,9 @@ def test_a_seed_decides():
 
 @pytest.mark.parametrize("part", by_rota(range(3), 3, slow=False))
 def test_every_problem_keeps_the_contract_and_has_something_to_learn(part):
-    """Of a third of the problems: uniform play loses more than 1/1,000 of the range of rewards; the
-    table of users, from which counts are drawn, has the means that rounds expect (an oracle by
-    another sum)."""
+    """Uniform play loses more than 1/1,000 of the range of rewards, and the table of users, from
+    which counts are drawn, has the means that rounds expect (an oracle by another sum). A commit
+    plays a third of the problems."""
     for drawn in problems(7, 2 * len(KINDS))[part::3]:
         with asserting(drawn.name):
             setup = drawn._replace(horizon=50).setup(0)

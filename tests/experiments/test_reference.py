@@ -125,7 +125,7 @@ def least(case):
 
 @pytest.mark.parametrize("name", by_rota(CASES, 3, slow=False))
 def test_every_agent_plays_every_case(name):
-    """Of a third of the cases at a commit; all are played by `reproduce`."""
+    """No agent of a case raises in a short run. A commit plays a third of the cases."""
     settings, horizon = least(CASES[name])
     for agent in CASES[name].agents:
         noisy = {"epsilon", "noise"} <= {f.name for f in fields(AGENTS[agent])}

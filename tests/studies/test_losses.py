@@ -15,14 +15,14 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.studies import Sweep, run as running, run_sweep
-from dpbandit.studies.run import workers
+from dpbandit.studies.workers import workers
 from tests.each import each, in_turn, refused
 from tests.studies.studies import many
 
 ROOT = Path(__file__).parents[2]
 ORPHAN = """
 import os, sys, time
-from dpbandit.studies.run import workers
+from dpbandit.studies.workers import workers
 
 class Last:
     def __reduce__(self):

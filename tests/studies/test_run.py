@@ -26,7 +26,7 @@ from dpbandit.results import store
 from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
 from dpbandit.studies.configurations import LastRound
-from dpbandit.studies.run import HTTP
+from dpbandit.studies.workers import HTTP
 from tests.each import in_turn, refused
 from tests.studies.studies import TINY, many, same
 

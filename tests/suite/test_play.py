@@ -70,7 +70,7 @@ def test_the_page_holds_what_was_measured(page):
     assert data["strategies"][1]["prefix sums, tree"][0] == pytest.approx(at_once, abs=1e-3)
 
 
-@pytest.mark.skipif(BROWSER is None, reason="there is no browser here")
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium, as .ci/run installs it")
 @pytest.mark.parametrize("width", [500, 1280])
 def test_every_choice_is_drawn_in_a_browser(page, tmp_path, width):
     """All problems and epsilons, without an error, a number that is none, or a page too wide."""

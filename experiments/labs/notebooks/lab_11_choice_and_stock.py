@@ -99,7 +99,7 @@ weights, margins = [10.0, 0.5, 0.5], [1.0, 2.5, 2.5]
 
 
 def value_of(offered) -> float:
-    """What a set of these products earns."""
+    """Return the expected earnings of a set of these products."""
     total = sum(weights[j] for j in offered)
     return sum(weights[j] * margins[j] for j in offered) / (1 + total)
 

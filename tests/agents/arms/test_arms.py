@@ -181,8 +181,8 @@ def test_draws_know_the_noise():
 
 
 def test_sums_of_prices_count_sales():
-    """By hand, without noise: a sale at either price adds 1, and no reward adds more; dollars are
-    summed where margins vary by customer, divided by the largest, 1.3."""
+    """Golden, without noise: a sale adds 1 at either price, and no reward adds more. If margins
+    vary by customer, dollars are summed, divided by the largest margin, 1.3."""
     spec = replace(PRICED, horizon=9)
     agent = AllocationTS(epsilon=inf, first=1.0, growth=0.1).make(spec, Streams([0]))
     for arm, reward in ((0, 1.0), (1, 2.5), (1, 0.0), (1, 7.0), (0, -1.0)):

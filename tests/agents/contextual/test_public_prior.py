@@ -164,7 +164,7 @@ def test_imagined_slates_are_chosen_from_by_the_prior(monkeypatch):
 
 
 SHRUNK = Prior([0.0, 1.0, 0.0, 0.5, -0.5, -2.0], 0.5)
-"""Of the six parameters that a run without a prior learns by default"""
+"""Prior of the six parameters that a run learns by default"""
 
 
 @each("prior", [None, Prior([0.0, 1.0, -2.0], 0.5), SHRUNK])

@@ -299,7 +299,7 @@ def test_stock_has_a_bound_and_covers_nobody():
 
 @pytest.mark.parametrize("oversold", ["refuse", "order"])
 def test_what_is_sold_out_earns_nothing_or_costs_more(oversold):
-    """By hand: customers are offered the lowest price until the stock is sold; then a sale earns
+    """Golden: customers are offered the lowest price until the stock is sold; then a sale earns
     nothing, or costs an order more. The best fixed price sells to all who accept it, up to the
     stock."""
     D = demand()
