@@ -11,9 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from dpbandit.agents import (
-    LinUCB,
-)
+from dpbandit.agents import LinUCB
 from dpbandit.base import Streams
 from dpbandit.privacy import BLT, ClippedVectors, Tree
 from dpbandit.privacy.calibrated import noisy_prefix_sum

@@ -8,13 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpbandit.base import (
-    AgentError,
-    InputError,
-    exit_with,
-    short_path,
-    warnings_on_stderr,
-)
+from dpbandit.base import AgentError, InputError, exit_with, short_path, warnings_on_stderr
 from dpbandit.commands.usage import Once, UsageError, sentence
 from dpbandit.lazy import catalogue
 from dpbandit.version import VERSION

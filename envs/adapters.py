@@ -103,8 +103,7 @@ class Pictures:
             start, n = int(self._actions.start), int(self._actions.n)
             below.plot(range(first, first + count), [int(a) for a in self._last], "s", color="C1")
             below.set(
-                xlim=(first - 0.5, first + RENDERED - 0.5),
-                ylim=(start - 0.5, start + n - 0.5),
+                xlim=(first - 0.5, first + RENDERED - 0.5), ylim=(start - 0.5, start + n - 0.5)
             )
             below.yaxis.get_major_locator().set_params(integer=True)
             below.set_ylabel("action")
@@ -355,10 +354,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
         self._randoms = [seeding.np_random(None)[0] for _ in range(num_envs)]
 
     def reset(
-        self,
-        *,
-        seed: int | list[int | None] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
         if options is not None and (not isinstance(options, dict) or {*options} - {"reset_mask"}):
             raise InputError(

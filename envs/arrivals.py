@@ -94,11 +94,7 @@ class Visitors:
     def start(self, streams: Streams) -> None:
         """Start an episode at its first slot, and draw the candidates of all slots."""
         self._candidates = candidates(
-            self._arrivals,
-            streams,
-            people=self._people,
-            cap=self.visits.cap,
-            horizon=self._horizon,
+            self._arrivals, streams, people=self._people, cap=self.visits.cap, horizon=self._horizon
         )
         self._uniforms = streams.uniforms("presence")
         self._displeased = np.zeros((len(streams), self._people), np.bool_)

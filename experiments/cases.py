@@ -89,12 +89,7 @@ class Case:
         return self.data_environment if agent in self.data_agents else self.environment
 
     def config(
-        self,
-        agent: str,
-        settings: Settings,
-        *,
-        horizon: int = 10_000,
-        rounds_an_arm: float = inf,
+        self, agent: str, settings: Settings, *, horizon: int = 10_000, rounds_an_arm: float = inf
     ) -> AgentConfig:
         """Return the agent's config for this problem; `settings` override those of the case.
 

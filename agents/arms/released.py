@@ -6,12 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from dpbandit.agent import Delta, Epsilon, Positive, started
-from dpbandit.agents.arms.play import (
-    Bools,
-    OneArmBatches,
-    ReleasedArms,
-    kl_upper,
-)
+from dpbandit.agents.arms.play import Bools, OneArmBatches, ReleasedArms, kl_upper
 from dpbandit.base import Draws, Floats, Ints, at_height, best_allowed, clip_range, rows, whole
 from dpbandit.privacy.batches import gaussian_mu
 

@@ -9,15 +9,7 @@ import numpy as np
 
 from dpbandit.agent import Arms, Count, PrivateAgent, started
 from dpbandit.base import MOST_ROUNDS, Bools, Floats, InputError, Ints, Streams, inside, rows
-from dpbandit.privacy import (
-    FadingSum,
-    Ledger,
-    Notion,
-    Statistic,
-    Trust,
-    ledger_of,
-    mu_of,
-)
+from dpbandit.privacy import FadingSum, Ledger, Notion, Statistic, Trust, ledger_of, mu_of
 from dpbandit.privacy.fading import (
     AggregatedSum,
     growing_batches,

@@ -22,15 +22,7 @@ from dpbandit.agent import (
     started,
 )
 from dpbandit.agents.contextual.ridge import JointRidge, OnlineRidge, Ridge
-from dpbandit.base import (
-    Bools,
-    Floats,
-    InputError,
-    Ints,
-    best_allowed,
-    predictions,
-    random_allowed,
-)
+from dpbandit.base import Bools, Floats, InputError, Ints, best_allowed, predictions, random_allowed
 from dpbandit.privacy import (
     Moments,
     PrefixSum,

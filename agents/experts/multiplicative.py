@@ -11,15 +11,7 @@ from math import ceil, inf, log, sqrt
 import numpy as np
 
 from dpbandit.agent import Agent, Delta, Epsilon, Least0, Positive, PrivateAgent, started
-from dpbandit.base import (
-    Floats,
-    InputError,
-    Ints,
-    clip_range,
-    drawn,
-    pick,
-    shaped,
-)
+from dpbandit.base import Floats, InputError, Ints, clip_range, drawn, pick, shaped
 from dpbandit.privacy import (
     BoundedRangeSpend,
     Ledger,

@@ -71,12 +71,7 @@ def along(rise: Floats, shares: Floats) -> Floats:
 
 
 def log_concave(
-    log_density: LogDensity,
-    low: float,
-    high: float,
-    rng: np.random.Generator,
-    *,
-    start: tuple[float, ...] = (0.25, 0.5, 0.75),
+    log_density: LogDensity, low: float, high: float, rng: np.random.Generator
 ) -> float:
     """Draw from exp(h) on [low, high], h concave and finite inside, by adaptive rejection.
 
@@ -84,7 +79,6 @@ def log_concave(
         log_density: function that returns h and its slope.
         low, high: the interval.
         rng: source of uniforms; the number of draws varies.
-        start: points of the first tangents, as shares of the interval.
 
     >>> rng = np.random.default_rng(0)
     >>> bell = lambda x: (-50 * x**2, -100 * x)
@@ -92,7 +86,7 @@ def log_concave(
     >>> bool(abs(np.std(draws) - 0.1) < 0.01)
     True
     """
-    x = low + (high - low) * np.array(start)
+    x = low + (high - low) * np.array((0.25, 0.5, 0.75))  # of the first tangents
     h, slope = log_density(x)
     while True:
         corners = _corners(x, h, slope, low, high)

@@ -7,15 +7,7 @@ from scipy.special import expit, ndtri
 
 from dpbandit.agent import Agent, Count, started
 from dpbandit.agents.people.personal import Growth, expected_counts
-from dpbandit.base import (
-    Floats,
-    InputError,
-    Ints,
-    clip_norm,
-    clip_range,
-    gaussian_target,
-    whole,
-)
+from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, gaussian_target, whole
 from dpbandit.privacy import ClippedVectors, Ledger, ledger_of
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.mechanism import PersonalMemory

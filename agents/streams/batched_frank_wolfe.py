@@ -8,13 +8,7 @@ import numpy as np
 
 from dpbandit.agent import Count, Points, Positive, PrivateAgent, Share
 from dpbandit.agents.convex.leaders import slope
-from dpbandit.agents.streams.frank_wolfe import (
-    PrintedNoise,
-    Walk,
-    bounds_of,
-    lowest,
-    usual_clip,
-)
+from dpbandit.agents.streams.frank_wolfe import PrintedNoise, Walk, bounds_of, lowest, usual_clip
 from dpbandit.base import Floats, InputError, abbrev, inside, printed_target
 from dpbandit.losses.predictions import LinearRegression, Regression
 from dpbandit.privacy import (

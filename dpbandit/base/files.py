@@ -301,19 +301,15 @@ def _merge(source: Path, target: Path, *, newer: bool) -> None:
     for entry in entries:
         doomed = target / entry.name if newer else entry
         if os.path.lexists(target / entry.name):
-            _remove(doomed)
+            if doomed.is_dir() and not doomed.is_symlink():
+                shutil.rmtree(doomed, ignore_errors=True)
+            else:
+                doomed.unlink(missing_ok=True)
     for entry in entries:
         with suppress(FileNotFoundError):  # removed above
             entry.rename(target / entry.name)
     with suppress(FileNotFoundError):
         source.rmdir()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -22,12 +22,7 @@ from dpbandit.base import (
     reals,
     two_numbers,
 )
-from dpbandit.specs import (
-    MOST_OUTSIDE,
-    Bounds,
-    ContextualSpec,
-    Masks,
-)
+from dpbandit.specs import MOST_OUTSIDE, Bounds, ContextualSpec, Masks
 
 Contexts: TypeAlias = Literal["observation", "none"]
 

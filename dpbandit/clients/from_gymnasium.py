@@ -20,13 +20,7 @@ from dpbandit.base import (
     reals,
 )
 from dpbandit.clients.bridge import Bridge, Contexts
-from dpbandit.specs import (
-    MOST_OUTSIDE,
-    Masks,
-    Outside,
-    Step,
-    check_available,
-)
+from dpbandit.specs import MOST_OUTSIDE, Masks, Outside, Step, check_available
 
 Oracle: TypeAlias = Callable[[Any], Any] | str
 

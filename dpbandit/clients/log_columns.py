@@ -46,11 +46,7 @@ class Contexts(NamedTuple):
 
 
 def contexts_in(
-    table: Any,
-    context: Sequence[str] | Bounds,
-    bound: float | None,
-    n: int,
-    most_outside: float,
+    table: Any, context: Sequence[str] | Bounds, bound: float | None, n: int, most_outside: float
 ) -> Contexts:
     """Return the contexts of n rows from the columns that `context` names, see `read_log`."""
     if not context:

@@ -9,13 +9,7 @@ from typing import Any, NoReturn, Self, SupportsIndex
 import gymnasium as gym
 import numpy as np
 
-from dpbandit.base import (
-    InputError,
-    Streams,
-    clip_range,
-    one_number,
-    whole,
-)
+from dpbandit.base import InputError, Streams, clip_range, one_number, whole
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.privacy import Certificate
 from dpbandit.privacy.certificate import certificate

@@ -7,13 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpbandit.base import (
-    InputError,
-    check_writable,
-    one_of,
-    parse_settings,
-    write_atomically,
-)
+from dpbandit.base import InputError, check_writable, one_of, parse_settings, write_atomically
 from dpbandit.commands.options import (
     Decimal,
     DropMissing,

@@ -6,13 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from dpbandit.base import (
-    Floats,
-    InputError,
-    check_writable,
-    rounded,
-    write_atomically,
-)
+from dpbandit.base import Floats, InputError, check_writable, rounded, write_atomically
 from dpbandit.base.tables import Table
 from dpbandit.clients.logs import read_log, read_observed
 from dpbandit.commands.options import (
@@ -340,7 +334,7 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
     if out is not None:
         saved.write(f"Written to {out}.", _write_table, out, found.bounds)
     table = Table(
-        title="Bounds by gamma, the strength of what is hidden; gain: on the log's own policy",
+        title="Bounds by gamma, the strength of what is hidden; gain: on the log's own policy"
     )
     for column in found.bounds:
         table.add_column(str(column), justify="right")

@@ -232,8 +232,7 @@ def complete_agents(incomplete: str) -> list[str]:
 
 
 Env = Annotated[
-    str,
-    typer.Option(help="Environment id, see `dpbandit envs`.", autocompletion=complete_env),
+    str, typer.Option(help="Environment id, see `dpbandit envs`.", autocompletion=complete_env)
 ]
 Epsilon = Annotated[float, typer.Option(help="Target epsilon of every private agent, > 0.")]
 Delta = Annotated[float, typer.Option(help="Target delta of every private agent, in [0, 1).")]
@@ -249,8 +248,7 @@ Minutes = Annotated[
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")]
 Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Set an argument, KEY=VALUE; repeatable."),
+    list[str] | None, typer.Option("--set", help="Set an argument, KEY=VALUE; repeatable.")
 ]
 
 

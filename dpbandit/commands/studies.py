@@ -8,14 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpbandit.base import (
-    InputError,
-    check_writable,
-    one_of,
-    parse_settings,
-    rounded,
-    write_json,
-)
+from dpbandit.base import InputError, check_writable, one_of, parse_settings, rounded, write_json
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,

@@ -148,12 +148,7 @@ def freeze(
     from dpbandit.suite.freezing import Blocks, freeze_suite
     from dpbandit.suite.growing import grow
     from dpbandit.suite.renewing import renew
-    from dpbandit.suite.tabulating import (
-        ship_frozen,
-        write_frozen,
-        write_grown,
-        write_renewed,
-    )
+    from dpbandit.suite.tabulating import ship_frozen, write_frozen, write_grown, write_renewed
 
     some = problem or [*problems()]
     workers = jobs or os.cpu_count() or 1
@@ -198,12 +193,10 @@ def play(
 def check_file(
     file: Annotated[Path, typer.Argument(help="suite.parquet, or the folder that holds it.")],
     out: Annotated[
-        Path | None,
-        typer.Option(help="A new folder, for what was played here, and its card."),
+        Path | None, typer.Option(help="A new folder, for what was played here, and its card.")
     ] = None,
     trust: Annotated[
-        bool,
-        typer.Option("--trust", help="Import modules, and take priors, that the file names."),
+        bool, typer.Option("--trust", help="Import modules, and take priors, that the file names.")
     ] = False,
     jobs: Jobs = None,
     minutes: Annotated[

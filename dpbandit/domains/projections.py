@@ -87,13 +87,7 @@ def shrunk_projection(domain: Domain, q: Floats, shrink: float) -> Floats:
 
 
 def frank_wolfe(
-    domain: Domain,
-    q: Floats,
-    start: Floats,
-    *,
-    shrink: float = 0.0,
-    tolerance: float,
-    budget: int,
+    domain: Domain, q: Floats, start: Floats, *, shrink: float = 0.0, tolerance: float, budget: int
 ) -> Nearest:
     """Minimise `1/2 |x - q|^2` over the shrunken domain C' by Frank-Wolfe with line search (1956).
 
@@ -128,13 +122,7 @@ def frank_wolfe(
 
 
 def pairwise_frank_wolfe(
-    domain: Domain,
-    q: Floats,
-    start: Floats,
-    *,
-    shrink: float = 0.0,
-    tolerance: float,
-    budget: int,
+    domain: Domain, q: Floats, start: Floats, *, shrink: float = 0.0, tolerance: float, budget: int
 ) -> Nearest:
     """Minimise like `frank_wolfe`, by pairwise steps: tens of calls give a small gap on a polytope.
 

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import (
-    Floats,
-    InputError,
-    abbrev,
-    by_index,
-    one_of,
-)
+from dpbandit.base import Floats, InputError, abbrev, by_index, one_of
 from dpbandit.offline.cases import (
     Case,
     Intervals,
@@ -23,10 +17,7 @@ from dpbandit.offline.cases import (
     case_of_prices,
     scaled,
 )
-from dpbandit.offline.estimators import (
-    ArmRows,
-    Terms,
-)
+from dpbandit.offline.estimators import ArmRows, Terms
 from dpbandit.offline.intervals import (
     BY_STAKES,
     Gain,
@@ -41,12 +32,7 @@ from dpbandit.offline.intervals import (
     student,
     weighted,
 )
-from dpbandit.offline.logs import (
-    Logged,
-    LoggedLists,
-    LoggedPrices,
-    in_order_of,
-)
+from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, in_order_of
 
 if TYPE_CHECKING:
     import pandas as pd

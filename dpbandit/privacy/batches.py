@@ -73,14 +73,7 @@ class BatchSum(Mechanism):
     releases_sum = True
 
     def __init__(
-        self,
-        dim: int,
-        bound: float,
-        *,
-        order: float = 2,
-        users: int,
-        noise: Sampler,
-        spend: Spend,
+        self, dim: int, bound: float, *, order: float = 2, users: int, noise: Sampler, spend: Spend
     ) -> None:
         positive("bound", bound)
         whole("users", users, 1)
@@ -363,8 +356,8 @@ class RestartingTrees(Mechanism):
 
         call(losses (R, d), chosen (R, B), restart (R,) bool) -> sums (R, B)
 
-    `chosen` holds indices of the d experts; -1 is no expert, with loss 0. The last round's call
-    returns None, as no action follows.
+    Losses are clipped to [0, 1], non-finite ones to 0. `chosen` holds indices of the d experts; -1
+    is no expert, with loss 0. The last round's call returns None, as no action follows.
 
     Guarantee:
         If chosen and restart are public or functions of earlier releases (and of coins that know no
@@ -373,10 +366,10 @@ class RestartingTrees(Mechanism):
         are all that differs: every other round adds the same losses to the same sums. The B losses
         enter the sums of one segment, between two restarts, in one leaf of its tree. A leaf is in
         at most h = bit_length(T - 1) nodes, as no segment has more than T - 1 leaves that are
-        released; all noises z are fresh, so these are h releases of B numbers, each moved by high -
-        low at most: B h Laplace mechanisms, or one Gaussian mechanism moved by sqrt(B h) (high -
-        low). Other segments and their chosen experts are functions of those releases. The proof
-        holds for adaptively chosen losses too, by a triangular change of variables.
+        released; all noises z are fresh, so these are h releases of B numbers, each moved by 1 at
+        most: B h Laplace mechanisms, or one Gaussian mechanism moved by sqrt(B h). Other segments
+        and their chosen experts are functions of those releases. The proof holds for adaptively
+        chosen losses too, by a triangular change of variables.
 
     Args:
         streams: the random streams of the replicas.
@@ -385,7 +378,6 @@ class RestartingTrees(Mechanism):
         law: law of a node's noise.
         scale: standard deviation or Laplace scale of a node's noise; 0 adds none.
         horizon: T, number of calls.
-        low, high: losses are clipped to this range, non-finite ones become `low`.
 
     >>> trees = RestartingTrees(Streams([0]), "t", width=1, law="laplace", scale=0.0, horizon=5)
     >>> losses, first, new = np.array([[1.0, 0.5]]), np.array([[0]]), np.array([[1]])
@@ -409,8 +401,6 @@ class RestartingTrees(Mechanism):
         law: NodeLaw,
         scale: float,
         horizon: int,
-        low: float = 0.0,
-        high: float = 1.0,
     ) -> None:
         whole("width", width, 1)
         whole("horizon", horizon, 1)
@@ -418,14 +408,13 @@ class RestartingTrees(Mechanism):
         at_least("scale", scale, 0)
         R, nodes = len(streams), self.nodes(horizon)
         note = f"{name}: {width} restarting trees, {law} nodes"
-        ratio = (high - low) / scale if scale else inf
+        ratio = 1 / scale if scale else inf
         self.spend: GaussianSpend | LaplaceSpend
         if law == "gaussian":
             self.spend = GaussianSpend(sqrt(width * nodes) * ratio if nodes else 0.0, note)
         else:
             self.spend = LaplaceSpend(ratio, width * nodes, note)
-        self.sensitivity, self.uses = sqrt(width) * (high - low), horizon
-        self._range, self._width = (low, high), width
+        self.sensitivity, self.uses = sqrt(width), horizon
         made = Gaussian(scale) if law == "gaussian" else Laplace(scale)
         self._noise = made.sampler(streams, name, (width,))
         self._age = np.zeros(R, dtype=np.int64)  # s
@@ -440,7 +429,7 @@ class RestartingTrees(Mechanism):
     def query(self, *datum: AnyArray) -> Floats:
         losses, chosen = datum[:2]
         chosen_losses = np.take_along_axis(losses, np.maximum(chosen, 0), axis=1)
-        return np.where(chosen < 0, 0.0, clip_range(chosen_losses, *self._range))
+        return np.where(chosen < 0, 0.0, clip_range(chosen_losses, 0.0, 1.0))
 
     def _release(self, *datum: AnyArray) -> Floats | None:
         restart = datum[2]

@@ -108,9 +108,6 @@ class Spectrum(NamedTuple):
     """standard deviation of noise in units of the statistic; None for that of the latest release"""
 
 
-NO_NOISE = Spectrum(0.0)  # spectrum of an exact Gram matrix
-
-
 def law_named(word: str) -> NoiseLaw:
     """Return the noise law named `word`; "gamma" is another name of "k-norm"."""
     one_of("noise", word, (*LAWS, "gamma"))

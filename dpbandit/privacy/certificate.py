@@ -11,9 +11,7 @@ from dpbandit.privacy.factors import Honaker, Hybrid, Independent, KAry, Window
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger, Sequential
-from dpbandit.privacy.notion import (
-    Notion,
-)
+from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.prefix_sums import BLT, Banded, Factorisation, Padded, SquareRoot, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend

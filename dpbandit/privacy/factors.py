@@ -19,13 +19,7 @@ import numpy as np
 
 from dpbandit.base import Floats, InputError, Streams, one_of, whole
 from dpbandit.privacy.people import leaves_norm
-from dpbandit.privacy.prefix_sums import (
-    BLT,
-    Factorisation,
-    Padded,
-    SquareRoot,
-    Tree,
-)
+from dpbandit.privacy.prefix_sums import BLT, Factorisation, Padded, SquareRoot, Tree
 from dpbandit.shelf import open_shelves
 
 Node: TypeAlias = tuple[int, int]

@@ -31,13 +31,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.mechanism import (
-    AGGREGATED_TRUST,
-    Mechanism,
-    Statistic,
-    counted_total,
-    moving,
-)
+from dpbandit.privacy.mechanism import AGGREGATED_TRUST, Mechanism, Statistic, counted_total, moving
 from dpbandit.privacy.people import fading_norm
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend

@@ -297,10 +297,7 @@ _WORLD_SPEND = GaussianSpend(inf, "the world's answers")  # if they reveal users
 
 
 def ledger_of(
-    epsilon: float,
-    *spends: Spend,
-    notion: Notion = JOINT_DP,
-    without: str = "sums without noise",
+    epsilon: float, *spends: Spend, notion: Notion = JOINT_DP, without: str = "sums without noise"
 ) -> Ledger:
     """Return the ledger of noise calibrated to `epsilon`; at infinity, of no noise and no privacy.
 

@@ -229,14 +229,7 @@ class LocalVectors(Mechanism):
     trust = LOCAL_TRUST
 
     def __init__(
-        self,
-        streams: Streams,
-        *,
-        dim: int,
-        law: Message,
-        epsilon: float,
-        delta: float,
-        uses: int,
+        self, streams: Streams, *, dim: int, law: Message, epsilon: float, delta: float, uses: int
     ) -> None:
         whole("dim", dim, 1)
         whole("uses", uses, 0)

@@ -211,9 +211,13 @@ class Notion:
         for name, words in (("adjacency", Adjacency), ("reads", Reads), ("masks", Masking)):
             one_of(name, getattr(self, name), get_args(words))
         one_of("contexts", self.contexts, get_args(Pattern))
+        known = (Round, Visits, Trust)
         for name, kind in (("unit", Unit), ("trust", Trust), ("conditions", tuple)):
-            if not isinstance(getattr(self, name), kind) or _overridden(getattr(self, name)):
-                raise InputError(f"Expected {name}={abbrev(getattr(self, name))} to be of {kind}.")
+            value = getattr(self, name)
+            # The `implies` of a subclass cannot be relied on
+            subclass = isinstance(value, known) and type(value) not in known
+            if not isinstance(value, kind) or subclass:
+                raise InputError(f"Expected {name}={abbrev(value)} to be of {kind}.")
         if not isinstance(self.covers, frozenset) or not self.covers <= {*get_args(Covered)}:
             raise InputError(
                 f"Expected covers={abbrev(self.covers)} to be a frozenset of {get_args(Covered)}."
@@ -349,11 +353,6 @@ class Notion:
         kinds: dict[str, Any] = {"Round": Round, "Visits": Visits}
         unit = made(kinds[values["unit"]["kind"]], values["unit"])
         return made(cls, {**values, "unit": unit})
-
-
-def _overridden(value: Any) -> bool:
-    """Tell whether a unit or a trust is of a subclass, whose `implies` cannot be relied on."""
-    return isinstance(value, Round | Visits | Trust) and type(value) not in (Round, Visits, Trust)
 
 
 def _unit_implies(ours: Unit, theirs: Unit) -> bool:

@@ -6,18 +6,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import (
-    AnyArray,
-    Bools,
-    Floats,
-    Ints,
-    Streams,
-    inside,
-    one_of,
-    rows,
-    share,
-    whole,
-)
+from dpbandit.base import AnyArray, Bools, Floats, Ints, Streams, inside, one_of, rows, share, whole
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSum, column_norm, released_ends
 from dpbandit.privacy.mechanism import AGGREGATED_TRUST, Statistic

@@ -10,7 +10,6 @@ A declaration holds for the class that makes it. A subclass that overrides a met
 inherits no declaration, and has to prove and declare its own.
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
@@ -88,14 +87,11 @@ def declared(kind: type, name: str, methods: tuple[str, ...], *, overrides: bool
             return mine[name]
         defined = (word for word in mine if word[:2] != "__" and _does(mine.get(word)))
         if any(method in mine for method in methods) or (
-            overrides and any(_has(kind.__mro__[place + 1 :], word) for word in defined)
+            overrides
+            and any(_does(vars(k).get(word)) for word in defined for k in kind.__mro__[place + 1 :])
         ):
             return None
     return None
-
-
-def _has(kinds: Iterable[type], word: str) -> bool:
-    return any(_does(vars(kind).get(word)) for kind in kinds)
 
 
 def _does(part: Any) -> bool:

@@ -6,16 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpbandit.base import (
-    AnyArray,
-    Floats,
-    added_up,
-    clip_norm,
-    norms,
-    positive,
-    rows,
-    whole,
-)
+from dpbandit.base import AnyArray, Floats, added_up, clip_norm, norms, positive, rows, whole
 from dpbandit.privacy.premises import NO_FACTS
 from dpbandit.specs.choice import chances, weights
 

@@ -184,10 +184,7 @@ def _curves(problem: ProblemRuns, looks: Looks) -> Iterator[Picture]:
             f"Mean cumulative regret, {claim}; pointwise 95 % bootstrap bands. In the legend: what "
             f"is certified.{note}",
             partial(
-                _regret,
-                runs=[*private, *public],
-                looks=looks,
-                title=f"{problem.name}: {claim}",
+                _regret, runs=[*private, *public], looks=looks, title=f"{problem.name}: {claim}"
             ),
         )
 
@@ -399,11 +396,7 @@ def write_report(
 
 
 def _write(
-    target: Path,
-    results: Results,
-    order: Sequence[str],
-    baseline: str,
-    facts: Mapping[str, Any],
+    target: Path, results: Results, order: Sequence[str], baseline: str, facts: Mapping[str, Any]
 ) -> Report:
     """Write a report's files; `facts` has its title, and the runs and audits that a sweep lacks."""
     sections, written, heads = [], [], []

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+LEVEL = 0.95
+"""Confidence level of all intervals"""
 _EQUAL_GAPS_TOLERANCE = 1e-12
 """Standard error of differences, divided by their mean, below which they all count as equal."""
 
@@ -31,7 +33,7 @@ class Paired(NamedTuple):
     pairs: int
 
 
-def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
+def paired(values: Floats, others: Floats) -> Paired:
     """Estimate the mean of `values` - `others`, arrays (R,), with Student's interval and test.
 
     With common random numbers this is much more precise than comparing two means. The interval is
@@ -47,7 +49,7 @@ def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
     se = float(gaps.std(ddof=1)) / sqrt(pairs)
     if se <= _EQUAL_GAPS_TOLERANCE * abs(mean):
         return Paired(mean, nan, nan, 1.0 if mean == 0 else 2.0 ** (1 - pairs), pairs)
-    half = float(scipy.special.stdtrit(pairs - 1, (1 + level) / 2)) * se
+    half = float(scipy.special.stdtrit(pairs - 1, (1 + LEVEL) / 2)) * se
     p = float(2 * scipy.special.stdtr(pairs - 1, -abs(mean) / se))
     return Paired(mean, mean - half, mean + half, p, pairs)
 
@@ -70,9 +72,7 @@ def holm(p: Sequence[float]) -> Floats:
     return adjusted
 
 
-def bootstrap_band(
-    values: Floats, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> tuple[Floats, Floats]:
+def bootstrap_band(values: Floats) -> tuple[Floats, Floats]:
     """Return lower and upper ends of a pointwise bootstrap interval of the mean over replicas.
 
     The percentiles of bootstrap means are widened about the mean to correct for few replicas: by
@@ -81,51 +81,43 @@ def bootstrap_band(
 
     Args:
         values: (..., R), R >= 2; replicas are drawn with replacement, each with all its values.
-        level: confidence level at each point.
-        resamples: number of bootstrap samples.
-        seed: seed of the resampling.
     """
-    samples = values @ resampled(values.shape[-1], resamples, seed)
-    return _band(values.mean(axis=-1), samples, values.shape[-1], level)
+    samples = values @ resampled(values.shape[-1])
+    return _band(values.mean(axis=-1), samples, values.shape[-1])
 
 
-def ratio_band(
-    values: Floats, over: Floats, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> tuple[float, float, float]:
+def ratio_band(values: Floats, over: Floats) -> tuple[float, float, float]:
     """Return the mean over rows of mean(values) / mean(over), and its bootstrap interval.
 
     Args:
         values: (rows, R), R >= 2; a drawn replica enters with all its rows of `values` and `over`.
         over: denominators, (rows, R).
-        level: confidence level of the interval, made as in `bootstrap_band`.
-        resamples: number of bootstrap samples.
-        seed: seed of the resampling.
 
     >>> ratio_band(np.array([[1.0, 2.0, 3.0]]), np.array([[2.0, 4.0, 6.0]]))
     (0.5, 0.5, 0.5)
     """
     R = values.shape[-1]
-    weights = resampled(R, resamples, seed)
+    weights = resampled(R)
     found = (values.mean(axis=-1) / over.mean(axis=-1)).mean()
     samples = ((values @ weights) / (over @ weights)).mean(axis=0)
-    low, high = _band(found, samples, R, level)
+    low, high = _band(found, samples, R)
     return float(found), float(low), float(high)
 
 
-def _band(found: Any, samples: Floats, R: int, level: float) -> tuple[Any, Any]:
-    tail, special = (1 - level) / 2, scipy.special
+def _band(found: Any, samples: Floats, R: int) -> tuple[Any, Any]:
+    tail, special = (1 - LEVEL) / 2, scipy.special
     low, high = np.quantile(samples, [tail, 1 - tail], axis=-1)
     stretch = sqrt(R / (R - 1)) * special.stdtrit(R - 1, 1 - tail) / special.ndtri(1 - tail)
     return found - stretch * (found - low), found + stretch * (high - found)
 
 
-def differences(runs: Sequence[AgentRun], baseline: str, *, level: float = 0.95) -> "pd.DataFrame":
+def differences(runs: Sequence[AgentRun], baseline: str) -> "pd.DataFrame":
     """Compare each run's final regret with that of `baseline` on the same users, by replica.
 
     One row for each run: `problem`, `horizon`, `agent`, `epsilon`, `delta`; the mean `difference`
-    (negative: less regret than the baseline), the confidence interval `low` to `high` at `level`,
+    (negative: less regret than the baseline), its 95 % confidence interval `low` to `high`,
     the two-sided `p` of a paired t-test, `p_holm`, corrected for all tests of the table, `pairs`,
-    and `verdict`: "less", "more" or "no difference found" at 1 - `level` after the correction, or
+    and `verdict`: "less", "more" or "no difference found" at 5 % after the correction, or
     "not tested" if fewer than two replicas are shared. If the baseline ran for several (epsilon,
     delta), a run is compared with the baseline's run of equal target.
 
@@ -137,13 +129,13 @@ def differences(runs: Sequence[AgentRun], baseline: str, *, level: float = 0.95)
     one_of("baseline", baseline, {run.name for run in runs})
     names = labels(run.setup for run in runs)
     rows = [
-        _row(run, names[run.place[0]], _partner(runs, run, baseline), level)
+        _row(run, names[run.place[0]], _partner(runs, run, baseline))
         for run in runs
         if run.name != baseline
     ]
     table = pd.DataFrame(rows, columns=_DIFFERENCE_COLUMNS)
     table["p_holm"] = holm(table["p"].to_list())
-    sure = table["p_holm"] < 1 - level
+    sure = table["p_holm"] < 1 - LEVEL
     words = np.where(table["difference"] < 0, "less", "more")
     words = np.where(sure, words, "no difference found")
     table["verdict"] = np.where(table["p"].isna(), "not tested", words)
@@ -166,14 +158,14 @@ def _target(run: AgentRun) -> tuple[float, float]:
     return run.certificate.claimed_epsilon, run.certificate.claimed_delta
 
 
-def _row(run: AgentRun, name: str, partner: AgentRun | None, level: float) -> tuple[Any, ...]:
+def _row(run: AgentRun, name: str, partner: AgentRun | None) -> tuple[Any, ...]:
     of = (name, run.setup.horizon, run.name, *_target(run))
     if partner is None:
         return (*of, nan, nan, nan, nan, 0)
     _, ours, theirs = np.intersect1d(run.replicas, partner.replicas, return_indices=True)
     if len(ours) == 0:
         return (*of, nan, nan, nan, nan, 0)
-    found = paired(run.regret[-1, ours], partner.regret[-1, theirs], level=level)
+    found = paired(run.regret[-1, ours], partner.regret[-1, theirs])
     return (*of, found.mean, found.low, found.high, found.p, found.pairs)
 
 
@@ -189,9 +181,7 @@ class Needed(NamedTuple):
     """smallest mean regret among all runs of the agent"""
 
 
-def epsilon_for(
-    runs: Sequence[AgentRun], regret: float, *, agent: str | None = None, level: float = 0.95
-) -> Needed:
+def epsilon_for(runs: Sequence[AgentRun], regret: float, *, agent: str | None = None) -> Needed:
     """Compute the smallest certified epsilon at which the mean regret is at most `regret`.
 
     Between two runs the mean is interpolated in the logarithm of epsilon. The bootstrap draws
@@ -201,7 +191,6 @@ def epsilon_for(
         runs: runs on one problem, some of them private, with replicas 0, 1, ... in common.
         regret: bound on the mean regret, in units of the reward, > 0.
         agent: name of the agent without epsilon; needed if several agents are private.
-        level: confidence level of the interval.
 
     Raises:
         InputError: no run is private, several agents are, or runs are on several problems.
@@ -226,8 +215,8 @@ def epsilon_for(
     epsilons = np.array([run.certificate.epsilon for run in mine])
     many = min(len(run.replicas) for run in mine)
     curves = np.array([run.regret[-1, :many] for run in mine])
-    samples = _first_below(epsilons, curves @ resampled(many, 2000, 0), regret)
-    tail = (1 - level) / 2
+    samples = _first_below(epsilons, curves @ resampled(many), regret)
+    tail = (1 - LEVEL) / 2
     low, high = np.quantile(samples, [tail, 1 - tail], method="nearest")
     means = curves.mean(axis=1, keepdims=True)
     (found,) = _first_below(epsilons, means, regret)
@@ -250,7 +239,6 @@ def _first_below(epsilons: Floats, means: Floats, regret: float) -> Floats:
     return np.where(below.any(axis=0), found, inf)
 
 
-def resampled(R: int, resamples: int, seed: int) -> Floats:
-    """Draw the relative frequency of each of R replicas in bootstrap samples, (R, resamples)."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(R, np.full(R, 1 / R), size=resamples).T / R
+def resampled(R: int) -> Floats:
+    """Draw the relative frequency of each of R replicas in bootstrap samples, (R, 2000)."""
+    return np.random.default_rng(0).multinomial(R, np.full(R, 1 / R), size=2000).T / R

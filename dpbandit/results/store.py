@@ -34,12 +34,7 @@ from dpbandit.base import (
     whole,
     write_atomically,
 )
-from dpbandit.privacy.certificate import (
-    Certificate,
-    certificate,
-    ledger_as_dict,
-    ledger_from_dict,
-)
+from dpbandit.privacy.certificate import Certificate, certificate, ledger_as_dict, ledger_from_dict
 from dpbandit.results.problems import Setup, labels
 from dpbandit.results.runs import AgentRun, early_marks, log_marks, run_key
 

@@ -61,13 +61,7 @@ from dpbandit.running.resolve import (
     resolve_spec,
 )
 from dpbandit.running.segments import levels_of
-from dpbandit.specs import (
-    AgentConfig,
-    Hindsight,
-    Problem,
-    Spec,
-    made_agent,
-)
+from dpbandit.specs import AgentConfig, Hindsight, Problem, Spec, made_agent
 
 
 def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:

@@ -45,7 +45,8 @@ def cost_of_privacy(results: Results) -> tuple[str, ...]:
         InputError: runs are on several problems.
     """
     unit = losing(results.reward_unit)
-    runs = _on_shared_replicas(results.runs)
+    shared = reduce(np.intersect1d, [run.replicas for run in results.runs])
+    runs = [run.only(np.isin(run.replicas, shared)) for run in results.runs if len(shared)]
     costs = _costs(runs)
     if not costs:
         return ()
@@ -115,12 +116,6 @@ def _interval(values: Floats) -> tuple[float, float]:
         return nan, nan
     low, high = bootstrap_band(values)
     return float(low), float(high)
-
-
-def _on_shared_replicas(runs: Sequence[AgentRun]) -> list[AgentRun]:
-    """Restrict runs to the replicas that all of them have; none if there are no such replicas."""
-    shared = reduce(np.intersect1d, [run.replicas for run in runs])
-    return [run.only(np.isin(run.replicas, shared)) for run in runs] if len(shared) else []
 
 
 def _best_public(runs: Sequence[AgentRun]) -> AgentRun | None:

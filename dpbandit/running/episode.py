@@ -114,15 +114,6 @@ def check_best_fixed(action: Any, replicas: int) -> None:
         )
 
 
-def check_untouched(context: Floats, copy: Floats) -> None:
-    """Raise `InputError` if agent or problem changed the contexts since `copy` was copied."""
-    if not np.array_equal(context, copy):
-        raise InputError(
-            "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
-            "out a new one every round."
-        )
-
-
 class BlockError(InputError):
     """The agent's action in a round of a block differs from its action in that round alone."""
 
@@ -352,8 +343,11 @@ class Episode:
                 raise
             if self._checked:
                 self._check_outcome(step, checked)
-            if checked:
-                check_untouched(context, copy)
+            if checked and not np.array_equal(context, copy):
+                raise InputError(
+                    "Expected act and step to leave the array of contexts alone, it was "
+                    "overwritten: hand out a new one every round."
+                )
         except InputError as mistake:
             raise InputError(f"In round {first + 1}: {mistake}") from mistake
         self.served += 1

@@ -150,13 +150,7 @@ class FreelyPricedSubsets(_AtMost, gym.spaces.Box):
     """`Box` space of prices (N,) of N products in [low, high], 0 if not offered."""
 
     def __init__(
-        self,
-        n_products: int,
-        at_most: int,
-        low: float,
-        high: float,
-        *,
-        batch: tuple[int, ...] = (),
+        self, n_products: int, at_most: int, low: float, high: float, *, batch: tuple[int, ...] = ()
     ) -> None:
         self.settings, self.at_most = (n_products, at_most, low, high), at_most
         super().__init__(0.0, high, (*batch, n_products), np.float64)

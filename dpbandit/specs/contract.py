@@ -189,10 +189,7 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
             "got None."
         )
     has_methods(
-        f"the agent of {owner}",
-        agent,
-        act=("context",),
-        update=("context", "action", "feedback"),
+        f"the agent of {owner}", agent, act=("context",), update=("context", "action", "feedback")
     )
     _check_masks(owner, agent, spec)
     _check_trust(owner, agent, spec)

@@ -12,14 +12,7 @@ from dpbandit.domains import Domain, nearest
 from dpbandit.losses.decisions import Linear
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.notion import ALL_ACTIONS, Covered
-from dpbandit.specs.protocols import (
-    BOUND_SLACK,
-    Bound,
-    Numbered,
-    Spec,
-    datum_of,
-    finite_array,
-)
+from dpbandit.specs.protocols import BOUND_SLACK, Bound, Numbered, Spec, datum_of, finite_array
 
 Feedback: TypeAlias = Literal["value", "datum"]
 

@@ -67,14 +67,7 @@ class ClassificationBandit(ContextualProblem):
     """
 
     data: Literal[
-        "digits",
-        "breast-cancer",
-        "wine",
-        "friedman",
-        "phishing",
-        "segments",
-        "bananas",
-        "shuttle",
+        "digits", "breast-cancer", "wine", "friedman", "phishing", "segments", "bananas", "shuttle"
     ] = "digits"
     pool: int = 2
     features: Any = None

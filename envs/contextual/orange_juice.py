@@ -18,11 +18,7 @@ import scipy
 from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, one_of, pick, rows
 from dpbandit.envs.contextual.problems import ResampledChoices, TidalChoices, Users, row_of
 from dpbandit.envs.nonstationarity import Delay, Tides
-from dpbandit.specs import (
-    PriceListSpec,
-    PriceSpec,
-    Step,
-)
+from dpbandit.specs import PriceListSpec, PriceSpec, Step
 
 
 class Demand(NamedTuple):

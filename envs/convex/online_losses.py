@@ -170,11 +170,7 @@ INSTANCES: dict[str, dict[str, Any]] = {  # argument `instance` -> other argumen
         "domain": "flows:layers=2:width=3",
         "direction": tuple(-1.0 if edge in (0, 3, 12) else 0.0 for edge in range(15)),
     },
-    "strongly-adaptive": {
-        "loss": "offset-quadratic",
-        "dim": 1,
-        "adversary": "strongly-adaptive",
-    },
+    "strongly-adaptive": {"loss": "offset-quadratic", "dim": 1, "adversary": "strongly-adaptive"},
     "cocop-ball": {"loss": "quadratic", "gap": 4 / 7, "size": _DATA_RADIUS},
     "cocol-simplex": {
         "loss": "quadratic",
@@ -295,10 +291,7 @@ class ConvexBandit(ConvexProblem):
         positive("radius", self.radius)
         whole("rank", self.rank, 1, MOST_DIM)
         self.spec = ConvexSpec(
-            loss=self._made_loss(),
-            feedback=self.feedback,
-            horizon=self.horizon,
-            delay=self.delay,
+            loss=self._made_loss(), feedback=self.feedback, horizon=self.horizon, delay=self.delay
         )
         self._adversaries = self._made_adversary()
         self._start(Streams([0]))  # raises InputError now for settings that do not fit each other

@@ -151,7 +151,7 @@ def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
         "printed": {
             "DP-HDB as printed": DPHDBChoices(
                 calibration="paper", delta=delta, beyond_validity=True, **how
-            ),
+            )
         },
         "certified": {
             "choices": DPHDBChoices(delta=delta, **how),

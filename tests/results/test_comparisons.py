@@ -26,8 +26,8 @@ def test_paired_is_students_test_on_the_differences():
     proves nothing."""
     rng = np.random.default_rng(1)
     one, two = rng.normal(size=(2, 12))
-    oracle, found = ttest_rel(one, two), paired(one, two, level=0.9)
-    ends = oracle.confidence_interval(0.9)
+    oracle, found = ttest_rel(one, two), paired(one, two)
+    ends = oracle.confidence_interval(0.95)
     assert found[:4] == pytest.approx((np.mean(one - two), ends.low, ends.high, oracle.pvalue))
     assert found.pairs == 12
     same = paired(np.ones(3), np.zeros(3))
