@@ -136,6 +136,7 @@ def surely_asserts(test):
 
 def pytest_configure(config):
     """Run tests with the mark `rota`, too, where the command line names files or tests."""
+    config.addinivalue_line("markers", "turn: with a turn of its own (tests/each.py), which it has")
     named = config.args_source is config.ArgsSource.ARGS
     if named and not hasattr(config, "workerinput"):
         config.option.markexpr = config.option.markexpr.replace(" and not rota", "")
@@ -150,19 +151,39 @@ ALONE += ("agents/experts/test_ball", "auditing/test_exact", "envs/contextual/te
 ALONE += ("privacy/accounting/test_people", "privacy/choices/test_hard_thresholding")
 ALONE += ("privacy/sums/test_filters",)
 """Tests of shelves in folders of the core, which do so, too."""
+FAMILIES = ("agents/arms", "agents/contextual", "agents/convex", "agents/experts", "agents/streams")
+FAMILIES += ("docs", "domains", "envs", "envs/contextual", "envs/convex", "envs/experts")
+FAMILIES += ("envs/streams", "experiments", "losses", "results", "studies")
+"""Folders of the core whose files do so, too, but for their tests of privacy."""
+PRIVACY = {"audit", "certificate", "certify", "check_agent", "check_billboard", "check_joint_dp"}
+PRIVACY |= {"check_noise_knows_no_data", "check_sensitivity", "check_size", "largest_move"}
+PRIVACY |= {"ledger", "rho", "sensitivity", "spend", "two_worlds"}
+"""Words of a test of privacy"""
+
+
+def words_of(code):
+    """Return the names that a function uses, and those that functions within it use."""
+    inner = [words_of(const) for const in code.co_consts if inspect.iscode(const)]
+    return {*code.co_names}.union(*inner)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Run `tests/suite` first: near the end workers take tests from each other, and modules are set
-    up a second and a third time; theirs take longest. Mark shelves' files of other commits."""
-    from tests.each import marks
+    up a second and a third time; theirs take longest. Mark files of other commits, unless what they
+    look at has changed; tests with a turn of their own, or `slow`, are left as they are."""
+    from tests.each import marks, touched
 
-    files = [file for name in SHELVES for file in sorted(HERE.rglob(f"{name}/test_*.py"))]
-    files += [HERE / f"{name}.py" for name in ALONE]
-    places = {file: place for place, file in enumerate(files) if file.name != "test_answers.py"}
+    shelves = [file for name in SHELVES for file in sorted(HERE.rglob(f"{name}/test_*.py"))]
+    shelves += [HERE / f"{name}.py" for name in ALONE]
+    core = [file for name in FAMILIES for file in sorted((HERE / name).glob("test_*.py"))]
+    files = [file for file in dict.fromkeys([*shelves, *core]) if file.name != "test_answers.py"]
+    places = {file: place for place, file in enumerate(files) if not touched(file)}
     for item in items:
-        if item.path in places and not item.get_closest_marker("slow"):
+        if item.path not in places or any(map(item.get_closest_marker, ("slow", "rota", "turn"))):
+            continue
+        private = words_of(inspect.unwrap(item.function).__code__) & PRIVACY
+        if item.path in shelves or not private:
             for mark in marks(places[item.path], 3, slow=False):
                 item.add_marker(mark)
     items.sort(key=lambda item: item.path.parent != HERE / "suite")

@@ -27,16 +27,37 @@ def asserting(what: object, *, surely: bool = False) -> Iterator[None]:
         raise
 
 
+def git(words):
+    """Return what git prints; nothing without a repository or without git."""
+    how = {"shell": True, "cwd": conftest.HERE.parent, "capture_output": True, "text": True}
+    return subprocess.run(f"git {words}", **how).stdout
+
+
 @functools.cache
 def turn():
     """Return the hash of the commit, by which rotas turn; 0 without a repository or without git."""
-    how = {"shell": True, "cwd": conftest.HERE, "capture_output": True, "text": True}
-    return int(subprocess.run("git rev-parse --verify HEAD", **how).stdout or "0", 16)
+    return int(git("rev-parse --verify HEAD") or "0", 16)
+
+
+@functools.cache
+def changed():
+    """Return the files that differ from the commit before this one, without dpbandit/ and tests/,
+    below which a folder of source and the folder of its tests have the same name."""
+    found = git("diff --name-only HEAD~1") + git("ls-files --others --exclude-standard")
+    return [name.removeprefix("dpbandit/").removeprefix("tests/") for name in found.split("\n")]
+
+
+def touched(file):
+    """Return True if the last commit, or an edit since, changes what a file of tests looks at: its
+    folder, that folder of the source, or a module of the same name."""
+    home, name = file.parent.relative_to(conftest.HERE).as_posix(), file.stem.removeprefix("test_")
+    return any(one.startswith((f"{home}/", f"{home}.")) or f"/{name}." in one for one in changed())
 
 
 def marks(place, share, slow):
-    """Return the marks of a test: none, or `slow`, at one commit in `share`, `rota` at others."""
-    return [pytest.mark.rota] if (place + turn()) % share else [pytest.mark.slow][:slow]
+    """Return the marks of a test: `turn` and `slow` at one commit in `share`, `rota` at others."""
+    due = [pytest.mark.turn, *[pytest.mark.slow][:slow]]
+    return [pytest.mark.rota] if (place + turn()) % share else due
 
 
 def by_rota(cells, share, *, slow=True):
@@ -50,8 +71,7 @@ def by_rota(cells, share, *, slow=True):
 
 def in_turn(place, share=3, *, slow=False):
     """Decorate a test that is run at one commit in `share`; places spread tests over commits."""
-    (mark,) = marks(place, share, slow) or [lambda test: test]
-    return mark
+    return lambda test: functools.reduce(lambda t, mark: mark(t), marks(place, share, slow), test)
 
 
 def refused(sentence, call, /, *args, **settings):

@@ -302,7 +302,6 @@ def test_the_command_measures_the_rows_chosen(run, tmp_path, monkeypatch):
         assert words in listed
 
 
-@in_turn(2)
 @in_turn(1)
 def test_the_theta_of_section_5_3_is_another_problem(run, tmp_path):
     """Normal entries have other numbers than equal ones, which the independent program took, under
