@@ -1,10 +1,11 @@
-"""The check of tests that assert nothing, on tests that do and do not."""
+"""The check of tests that assert nothing, on tests that do and do not; and who comes in turns."""
 
 from pathlib import Path
 
 import pytest
 
-from tests import conftest
+from dpbandit import certify
+from tests import conftest, each
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = """
@@ -57,3 +58,22 @@ def test_tests_that_assert_nothing_fail(tmp_path, capsys):
     failed = [line.split("::")[1].split()[0] for line in said.splitlines() if "::" in line]
     assert failed == ["test_nothing", "test_branch", "test_no_smoke", "test_empty_block"], said
     assert "4 failed, 6 passed, 1 skipped" in said
+
+
+def test_tests_of_privacy_and_of_what_changes_come_at_every_commit(monkeypatch):
+    """Catches a certificate that is asked for within an inner function and not seen, and an edit of
+    an agent, or of a module of the same name, after which its tests wait for their turn."""
+
+    def private(agents):
+        return [agent for agent in agents if (lambda one: certify(one).holds)(agent)]
+
+    assert conftest.words_of(private.__code__) & conftest.PRIVACY == {"certify"}
+    assert not conftest.words_of(test_tests_that_assert_nothing_fail.__code__) & conftest.PRIVACY
+    monkeypatch.setattr(each, "changed", lambda: ["agents/arms/exact.py", "privacy/filters.py", ""])
+    for file, due in (
+        ("agents/arms/test_arms", True),
+        ("privacy/sums/test_filters", True),
+        ("agents/contextual/test_ridge", False),
+        ("experiments/test_sgd", False),
+    ):
+        assert each.touched(conftest.HERE / f"{file}.py") == due, file
