@@ -266,11 +266,6 @@ def discovered(kind: str) -> list[tuple[Any, Spec]]:
     return list(found.values())
 
 
-def everybody() -> list[tuple[Any, Spec]]:
-    """All of them: takes seconds, so ask within a test."""
-    return [pair for kind in KINDS for pair in discovered(kind)]
-
-
 def label(pair: tuple[Any, Spec]) -> str:
     config, spec = pair
     if isinstance(config, Priced | Guard | PerPerson | Mapped):

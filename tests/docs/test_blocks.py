@@ -34,7 +34,7 @@ from dpbandit import cli, compare
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.sgd import STUDY
 from tests.docs.markdown import ROOT, blocks, inline, pages, readmes
-from tests.each import by_rota
+from tests.each import by_rota, changed
 
 CAPS = {"horizon": 100, "replicas": 2, "runs": 400, "jobs": 1}
 ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas")}
@@ -231,11 +231,14 @@ def run_page(text, folder, left_out=()):
 
 def lively():
     """The pages that have something to run; where that is Python alone, without a check of ours, it
-    must not raise. All but README.md come in turns."""
+    must not raise. All but README.md and pages that the last commit, or an edit, changes come in
+    turns."""
     algorithms = [name for name in pages() if name.startswith("docs/algorithms/")]
     others = [name for name in pages() if name not in (*algorithms, *SLOW, "README.md")]
-    turns = [*by_rota(algorithms, 4), *by_rota(SLOW, 2), *by_rota(others, 3, slow=False)]
+    turns = [*by_rota(algorithms, 6), *by_rota(SLOW, 2), *by_rota(others, 5, slow=False)]
     due = {param.values[0]: list(param.marks) for param in turns}
+    now = ["README.md", *(name for name in others if name in changed())]
+    due |= {name: [pytest.mark.turn] for name in now}
     for name in [*pages(), *readmes()]:
         languages = {block.language for block in runnable((ROOT / name).read_text())}
         marks = due.get(name, [])

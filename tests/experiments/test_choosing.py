@@ -18,7 +18,7 @@ from dpbandit.testing import check_problem
 from tests.each import asserting, by_rota, in_turn, refused
 from tests.experiments.runs import run_command
 
-PARTS = 6
+PARTS = 9
 """Number of parts of the monotone study, of which a commit runs one"""
 
 

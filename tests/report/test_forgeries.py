@@ -56,7 +56,7 @@ def test_no_forged_file_gives_a_traceback(check, monkeypatch):
         check(seed)
 
 
-@pytest.mark.parametrize("seed", by_rota(range(1000, 1012), 3))
+@pytest.mark.parametrize("seed", by_rota(range(1000, 1012), 4))
 def test_no_forged_file_gives_a_traceback_when_drawn(check, seed):
     check(seed)
 

@@ -60,7 +60,7 @@ def test_recommendations_follow_public_facts():
     refused("epsilon=0", recommend, "Arms", 0)
 
 
-@pytest.mark.parametrize("env", by_rota(REGISTERED, 3))
+@pytest.mark.parametrize("env", by_rota(REGISTERED, 5))
 def test_nothing_recommended_is_worse_than_play_at_random(env):
     """At epsilon .1 the paired difference is at most two of its standard errors above 0. It would
     catch an agent that noise makes confident of the wrong."""
@@ -114,7 +114,7 @@ class Generated(ContextualProblem):
         return Users(context, mean, 1.0 * (uniforms < mean))
 
 
-@pytest.mark.parametrize("case", by_rota([*REGISTERED, *range(0, 30, 3)], 3))
+@pytest.mark.parametrize("case", by_rota([*REGISTERED, *range(0, 30, 3)], 5))
 def test_who_learns_little_says_so(case):
     """FADE, where it plays, and what is recommended: who is above .9 of play at random, or above
     1.5 of the best fixed action and a fifth of play at random, is warned of by its name."""

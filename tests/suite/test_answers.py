@@ -126,9 +126,9 @@ def some_of(run, rota):
     return run.only(np.sort(rota.permutation(len(run.replicas))[:8]))
 
 
-@pytest.mark.parametrize("part", by_rota(range(3), 3, slow=False))
+@pytest.mark.parametrize("part", by_rota(range(6), 6, slow=False))
 def test_the_program_plays_the_first_rounds_as_they_are_stored(part):
-    """Eight replicas of a third of the reported runs, and of one of every class of agent and one on
+    """Eight replicas of a sixth of the reported runs, and of one of every class of agent and one on
     every problem, with its own horizon; the best fixed action, which is known in the end alone, is
     left to the slow test. It would catch a change of any agent or environment of the suite after
     which the file was not made anew, and does catch one number that is changed."""
@@ -137,8 +137,8 @@ def test_the_program_plays_the_first_rounds_as_they_are_stored(part):
         cell for cell in cells(frozen("small")) if not isinstance(cell[0].config, Hindsight)
     ]
     due, met = [], set()
-    for place, (one, run) in enumerate([*reported[part::3], *reported]):
-        if place < len(reported[part::3]) or not {type(one.config), run.setup.problem} <= met:
+    for place, (one, run) in enumerate([*reported[part::6], *reported]):
+        if place < len(reported[part::6]) or not {type(one.config), run.setup.problem} <= met:
             due.append((one, run))
             met |= {type(one.config), run.setup.problem}
     stale = [f"{r.name} on {r.setup.problem}" for one, r in due if not holds(one, some_of(r, rota))]

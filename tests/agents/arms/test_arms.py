@@ -238,7 +238,7 @@ PROGRAM = {"ats": (30, 2.9), "kl": (48, 2.9), "adap": (287, 33.4), "thompson": (
 PROGRAM |= {"race": (18.4, 0.5), "dp-imed": (21, 0.4), "dp-klucb": (27, 0.5)}
 
 
-@pytest.mark.parametrize("name", by_rota(PROGRAM, 3))
+@pytest.mark.parametrize("name", by_rota(PROGRAM, 4))
 def test_regret_of_an_independent_program(name):
     """Reference (10 to 100 runs of the prototype, `two`, T = 20,000, epsilon 1), within 4 combined
     standard errors of 20 runs; UCB1 and uniform play are far off (asserted power)."""

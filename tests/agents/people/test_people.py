@@ -272,7 +272,7 @@ REFERENCE = {
 }
 
 
-@pytest.mark.parametrize("name", by_rota(REFERENCE, 3))
+@pytest.mark.parametrize("name", by_rota(REFERENCE, 4))
 def test_regret_is_that_of_an_independent_program(name):
     """Within 4 combined standard errors; 8 replicas, T = 10,000. False alarm 1 % for all; an
     agent that forgets its memory, or reads noise of the wrong size, is seen in "100 people"."""
