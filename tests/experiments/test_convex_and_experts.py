@@ -21,7 +21,7 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.studies import Study, setup_of
 from dpbandit.studies.configurations import LastRound
 from tests.drawings import points, unsaved
-from tests.each import in_turn
+from tests.each import by_rota, in_turn
 from tests.experiments.runs import figures_of, quick
 
 CONVEX, EXPERTS = read("convex"), experts_command.STUDY
@@ -94,18 +94,18 @@ def test_the_study_writes_everything_certifies_what_it_claims_and_pairs_the_exce
             assert shown[label] == ([one.certificate.epsilon], [pytest.approx(gap)])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("config", "instance"),
-    [(PrivateBandit(noise="gaussian"), "p-lin"), (BanditFTAL(beta="adaptive"), "p-tilt")],
-    ids=str,
-)
-def test_growth_meets_its_targets(config, instance):
+GROWING = {"p-lin": PrivateBandit(noise="gaussian"), "p-tilt": BanditFTAL(beta="adaptive")}
+
+
+@pytest.mark.parametrize("instance", by_rota(GROWING, 2))
+def test_growth_meets_its_targets(instance):
     """Statistical, one-sided: the slope of log mean regret from T = 2^13 to 2^14 is at most the
     theorem's 3/4 + 0.1, at a standard error below 0.025 (asserted): false alarm 3e-5, and linear
     regret passes as seldom."""
     horizons = [2**11, 2**12, 2**13, 2**14]
-    found = slope(horizons, [final(config, "ConvexBandit", instance, T) for T in horizons])
+    found = slope(
+        horizons, [final(GROWING[instance], "ConvexBandit", instance, T) for T in horizons]
+    )
     assert found.value <= 0.75 + 0.1
     assert found.se < 0.025
 

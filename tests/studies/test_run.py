@@ -27,7 +27,7 @@ from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
 from dpbandit.studies.configurations import LastRound
 from dpbandit.studies.workers import HTTP
-from tests.each import in_turn, refused
+from tests.each import by_rota, in_turn, refused
 from tests.studies.studies import TINY, many, same
 
 ROOT = Path(__file__).parents[2]
@@ -311,8 +311,7 @@ def test_memory_does_not_grow_with_the_sweep(tmp_path):
     assert peaks[2] < 1.4 * peaks[1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["loky", "dask"])
+@pytest.mark.parametrize("backend", by_rota(["loky", "dask"], 2))
 def test_many_configurations_interrupted_twice(tmp_path, stopping, backend, monkeypatch):
     """40 x 20 replicas on two workers, Dask as a cluster of processes reached by its address, on a
     machine where somebody else has its usual port; stopped after 10 and 40 more blocks."""
