@@ -11,18 +11,21 @@ from dpbandit.base import InputError, not_installed, write_atomically
 from dpbandit.experiments.labs import checks
 from dpbandit.experiments.labs.checks import check
 from dpbandit.experiments.labs.drawing import against, curves, sliders
+from dpbandit.experiments.labs.ends import at_end, plus_minus
 from dpbandit.experiments.labs.progress import count
 
 __all__ = [
     "FOLDER",
     "Lab",
     "against",
+    "at_end",
     "check",
     "curves",
     "estimated_minutes",
     "find",
     "labs",
     "notebook",
+    "plus_minus",
     "sliders",
     "write",
     "write_or_keep",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from inspect import signature
 from math import inf
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 _SPAN_OF_LOGARITHMS = 10
 """Largest value over the smallest one from which a setting has a logarithmic axis."""
+_INCHES = (6.8, 4.4)
+"""Size of a picture, which fills a page of the documentation and can be read on a telephone."""
+_TITLE_LETTERS = 58
+"""Letters of a title in a line."""
 _MAX_TICKS = 8
 """Number of values of a setting up to which each has a tick of its own."""
 
@@ -67,31 +72,30 @@ def curves(
 
 def against(
     lines: Mapping[str, Sequence[Floats] | Floats],
+    setting: Mapping[str, Sequence[Any]],
     *,
     ax: "Axes | None" = None,
-    setting: Mapping[str, Any] | None = None,
-    **values: Sequence[Any],
+    **settings: Any,
 ) -> "Axes":
     """Draw means over replicas against a setting, with bars; return the axes.
 
-    >>> axes = against({"regret": [[9.0, 11.0], [4.0, 6.0]]}, epsilon=[0.1, 1.0])
+    >>> axes = against({"regret": [[9.0, 11.0], [4.0, 6.0]]}, {"epsilon": [0.1, 1.0]})
     >>> axes.get_xlabel().splitlines(), axes.get_xscale()
     (['epsilon', '(means of 2, with 95 % intervals)'], 'log')
 
     Args:
         lines: for each name one array of replicas for each value of the setting.
+        setting: label of the axis, and the values, numbers or words: `{"epsilon": [0.1, 1, inf]}`.
+            On a logarithmic axis 0 is at the left end, and infinity is always at the right one.
         ax: axes to draw on, new ones by default.
-        setting: properties of the axes, such as `title` or `ylabel`.
-        values: the setting and its values, numbers or words: `epsilon=[0.1, 1, inf]`. On a
-            logarithmic axis 0 is at the left end, and infinity is always at the right one.
+        settings: further ones of the axes, such as `title` or `ylabel`.
     """
-    ((name, steps),) = values.items()
+    ((name, steps),) = setting.items()
     ax = ax or _axes()
     worded = isinstance(steps[0], str)
     scale, places = _placed(steps)
-    counts = set()
-    for place, (label, replicas) in enumerate(lines.items()):
-        array = np.asarray(replicas, dtype=np.float64)
+    arrays = {label: np.asarray(replicas, dtype=np.float64) for label, replicas in lines.items()}
+    for place, (label, array) in enumerate(arrays.items()):
         aside = 0.15 * (place - (len(lines) - 1) / 2) * worded
         ax.errorbar(
             np.add(places, aside),
@@ -102,14 +106,20 @@ def against(
             capsize=3,
             label=label,
         )
-        counts.add(array.shape[1])
     ax.set_xscale(scale)
     if len(steps) <= _MAX_TICKS:
         ax.set_xticks(places, [_text(step) for step in steps])
         ax.minorticks_off()
     if len(lines) > 1:
         ax.legend()
-    return _finished(ax, {"xlabel": name, **(setting or {})}, counts)
+    least = min(array.mean(axis=1).min() for array in arrays.values())
+    if settings.get("yscale") != "log" and least >= 0:  # what is drawn later may still be higher
+        ax.update_datalim([(places[0], 0)])
+        edges: Any = ax.lines[0].sticky_edges.y
+        edges.append(0)
+        ax.autoscale_view()
+    about = {"xlabel": name, **settings}
+    return _finished(ax, about, {array.shape[1] for array in arrays.values()})
 
 
 def _placed(steps: Sequence[Any]) -> tuple[str, list[float]]:
@@ -166,7 +176,7 @@ def _in_notebook() -> bool:
 
 def _axes() -> "Axes":
     pyplot = import_module("matplotlib.pyplot")
-    axes: Axes = pyplot.subplots(figsize=(8, 4.4), layout="constrained")[1]
+    axes: Axes = pyplot.subplots(figsize=_INCHES, layout="constrained")[1]
     return axes
 
 
@@ -176,7 +186,9 @@ def _finished(ax: "Axes", settings: dict[str, Any], counts: Collection[int]) -> 
     The label below says of how many replicas means are.
     """
     if title := settings.pop("title", ""):
-        ax.set_title(title, loc="left")
+        ax.set_title(
+            fill(title, _TITLE_LETTERS) if len(title) > _TITLE_LETTERS else title, loc="left"
+        )
     ax.set(**settings)
     several = " and ".join(f"{count:,}" for count in sorted(counts))
     ax.set_xlabel(f"{ax.get_xlabel()}\n(means of {several}, with 95 % intervals)")

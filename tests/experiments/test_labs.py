@@ -268,12 +268,12 @@ def test_sliders_begin_where_a_script_draws(monkeypatch):
 def test_pictures_say_of_how_many_runs_they_are():
     """Zero and infinity have places on a logarithmic axis; words have no line between them."""
     runs = {"one": np.ones((4, 30)), "two": np.ones((4, 20))}
-    axes = against(runs, epsilon=[0, 0.1, 1, inf], setting={"xlabel": "privacy"})
+    axes = against(runs, {"privacy": [0, 0.1, 1, inf]})
     assert axes.get_xlabel() == "privacy\n(means of 20 and 30, with 95 % intervals)"
     assert axes.get_xscale() == "log"
     assert axes.get_xticks() == pytest.approx([0.1 / 3, 0.1, 1, 3])
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.1", "1", "∞"]
-    axes = against(runs, trust=["all", "some", "few", "none"])
+    axes = against(runs, {"trust": ["all", "some", "few", "none"]})
     assert axes.get_xscale() == "linear"
     assert {container[0].get_linestyle() for container in axes.containers} == {"None"}
     axes = curves(runs, rounds=[1, 10, 100, 1_000], xscale="log", yscale="log", ylabel="dollars")

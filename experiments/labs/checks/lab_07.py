@@ -1,8 +1,8 @@
-"""Checks of lab 7: experts of whom one never errs, 256 of them, 10,000 rounds."""
+"""Checks of lab 7: experts of whom one never errs, 256 of them, 2,500 rounds."""
 
 from dpbandit.experiments.labs.checks import Checks
 
-_DRAW, _VECTOR = "a draw a round, epsilon 1", "sparse vector, epsilon 1"
+_DRAW, _VECTOR = "a draw a round, epsilon 2", "sparse vector, epsilon 2"
 
 CHECKS: Checks = {
     "7.1": [
@@ -25,15 +25,15 @@ CHECKS: Checks = {
     "up to epsilon.",
     "7.3": [
         (
-            lambda guesses: abs(guesses["uniform play"] - 5_000) < 50,
+            lambda guesses: abs(guesses["uniform play"] - 1_250) < 20,
             "Uniform play errs in every second round.",
         ),
         (
-            lambda guesses: abs(guesses[_DRAW] - 2_515) < 60,
-            "A draw a round is Hedge at the rate of `ExponentialLeader`.",
+            lambda guesses: abs(guesses[_DRAW] - 663) < 15,
+            "A draw a round is Hedge at the rate `each_round`.",
         ),
         (
-            lambda guesses: abs(guesses[_VECTOR] - 1_010) < 30,
+            lambda guesses: abs(guesses[_VECTOR] - 483) < 15,
             "The sparse vector's plan has a `bound`.",
         ),
         (
@@ -56,7 +56,7 @@ CHECKS: Checks = {
         (
             lambda friendly, fierce: (
                 friendly["sparse vector, L* = 0"]
-                < min(friendly["shrinking dartboard"], friendly["sparse vector, L* = 400"])
+                < min(friendly["shrinking dartboard"], friendly["sparse vector, L* = 200"])
             ),
             "(a) On coins the false belief does not hurt.",
         ),

@@ -155,12 +155,9 @@ mean_regrets = per_shop.mean(axis=1)
 
 axes = against(
     {"mean": per_shop},
-    exploration=tried,
-    setting={
-        "title": "Too little is a gamble, too much is a waste",
-        "xlabel": "exploration (probability of a random price)",
-        "ylabel": "regret (dollars a customer)",
-    },
+    {"exploration (probability of a random price)": tried},
+    title="Too little is a gamble, too much is a waste",
+    ylabel="regret (dollars a customer)",
 )
 for place, shops in zip(axes.get_xticks(), per_shop, strict=True):
     axes.plot([place] * SHOPS, shops, ".", color="0.5", alpha=0.3, zorder=0)
@@ -337,12 +334,11 @@ for name, curve in lost.items():
 # of slope $p$, and the difference is plain to see.
 
 # %% tags=["picture"]
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6))
 unit = "cumulative regret (units of reward)"
-curves(lost, ax=left, title="Ordinary axes: who is ahead", ylabel=unit)
+left = curves(lost, title="Ordinary axes: who is ahead", ylabel=unit)
 left.set_ylim(top=lost["explores 10 % for ever"][-1].mean() * 2)
-curves(lost, ax=right, xscale="log", yscale="log", xlim=(10, ROUNDS), ylim=(1, None),
-       title="Log-log axes: who learns", ylabel=unit)  # fmt: skip
+right = curves(lost, xscale="log", yscale="log", xlim=(10, ROUNDS), ylim=(1, None),
+               title="Log-log axes: who learns", ylabel=unit)  # fmt: skip
 t = np.arange(1, ROUNDS + 1)
 for power, place in ((1, "slope 1"), (0.5, "slope 1/2")):
     start = {1: 0.04, 0.5: 0.9}[power]

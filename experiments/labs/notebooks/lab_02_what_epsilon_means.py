@@ -30,7 +30,7 @@ from scipy.stats import binom
 import dpbandit
 from dpbandit.agents import AllocationTS, Thompson
 from dpbandit.auditing.bounds import Claim, clopper_pearson, exact_epsilon
-from dpbandit.experiments.labs import against, check, sliders
+from dpbandit.experiments.labs import against, at_end, check, plus_minus, sliders
 from dpbandit.privacy import curves
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -550,8 +550,7 @@ def noise_on_every_reward(epsilon):
 
 
 lost = noise_on_every_reward(0.1)
-error = lost.std(ddof=1) / REPLICAS**0.5
-print(f"one noise for each reward, epsilon 0.1: regret {lost.mean():.0f} +- {error:.0f}")
+print(f"one noise for each reward, epsilon 0.1: regret {plus_minus(lost)}")
 
 # %% [markdown]
 # One noise for the *sum* of a whole batch protects everybody in the batch as well, because each is
@@ -570,16 +569,14 @@ results = dpbandit.compare(
     progress=False,
 )
 print(results.summary().set_index("agent")[["mean", "se"]].round(1))
-regret = {run.name: run.regret[-1] for run in results.runs}
+regret = at_end(results)
 
 axes = against(
     {"AllocationTS": [regret[name] for name in agents]},
-    epsilon=EPSILONS,
-    setting={
-        "title": "One noise for each batch: regret falls with epsilon",
-        "ylabel": "regret after 2,000 rounds (dollars)",
-        "yscale": "log",
-    },
+    {"epsilon": EPSILONS},
+    title="One noise for each batch: regret falls with epsilon",
+    ylabel="regret after 2,000 rounds (dollars)",
+    yscale="log",
 )
 axes.axhline(regret["Thompson"].mean(), color="0.5", ls=":", label="without privacy")
 axes.legend()

@@ -28,15 +28,16 @@ import numpy as np
 import seaborn as sns
 
 import dpbandit
-from dpbandit.agents import DPUCB, LinUCB, Priced, ShariffSheffetUCB
+from dpbandit.agents import DPUCB, LinUCB, Priced, ShariffSheffetUCB, Uniform
 from dpbandit.base.random_streams import Streams
-from dpbandit.experiments.labs import against, check, curves, sliders
+from dpbandit.envs import GLMBandit
+from dpbandit.experiments.labs import against, at_end, check, curves, sliders
 from dpbandit.privacy.calibrated import least_multiplier
 from dpbandit.privacy.prefix_sums import BLT
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True
-DELTA, CUSTOMERS = 1e-5, 4_000
+DELTA, CUSTOMERS, RUNS = 1e-5, 2_000, 100
 
 # %% [markdown]
 # ## 1. Three shops, the same customers
@@ -50,16 +51,19 @@ DELTA, CUSTOMERS = 1e-5, 4_000
 #
 # We run it twice. `calibration="paper"` adds the noise that its paper prints, `"certified"` the
 # least noise for which the exact calculation gives the same epsilon. Both **claim** $\varepsilon =
-# 1$.
+# = 1$. To save time the printed one, too, releases its sums a hundred times, not in every round.
 
 # %%
+EVERY = CUSTOMERS // 100  # DP-UCB publishes a hundred times
 agents = {
     "LinUCB, not private": LinUCB(),
-    "DP-UCB as printed": ShariffSheffetUCB(epsilon=1.0, delta=DELTA, calibration="paper"),
+    "DP-UCB as printed": ShariffSheffetUCB(
+        epsilon=1.0, delta=DELTA, calibration="paper", refresh_every=EVERY
+    ),
     "DP-UCB certified": DPUCB(epsilon=1.0, delta=DELTA),
 }
 results = dpbandit.compare(
-    "dpbandit/OJPricing-v0", agents, horizon=CUSTOMERS, replicas=12, seed=0, progress=False
+    "dpbandit/OJPricing-v0", agents, horizon=CUSTOMERS, replicas=RUNS, seed=0, progress=False
 )
 columns = ["agent", "mean", "se", "claimed_epsilon", "certified_epsilon"]
 table = results.summary()[columns].set_index("agent")
@@ -75,7 +79,7 @@ assert certified["certified_epsilon"] <= 1 < certified["certified_epsilon"] + 1e
 assert printed["certified_epsilon"] < 0.1  # printed noise: far more privacy than claimed ...
 saved = 1 - table["mean"] / table.loc["Uniform", "mean"]  # of what random play loses
 print(saved.round(2))
-# the standard error of each is 0.02 to 0.04: printed noise leaves next to nothing
+# the standard error of each is 0.01 to 0.02: printed noise leaves next to nothing
 assert saved["DP-UCB as printed"] < 0.1
 assert saved["DP-UCB certified"] > 0.15
 
@@ -137,7 +141,6 @@ check("4.1", claim)
 
 # %%
 SENSITIVITY = sqrt(4.5)  # of (x x', r x) together, if |x| <= 1 and |r| <= 1: one customer replaced
-EVERY = CUSTOMERS // 100  # DP-UCB publishes a hundred times
 
 scale = SENSITIVITY * least_multiplier(
     BLT(), horizon=CUSTOMERS, refresh_every=EVERY, epsilon=1.0, delta=DELTA
@@ -172,7 +175,7 @@ with_model = dpbandit.compare(
         "DP-UCB, demand": Priced(DPUCB(epsilon=1.0, delta=DELTA)),
     },
     horizon=CUSTOMERS,
-    replicas=12,
+    replicas=RUNS,
     seed=0,
     progress=False,
 )
@@ -180,13 +183,14 @@ better = with_model.summary()[columns].set_index("agent")
 print(better.round(3))
 private, public = better.loc["DP-UCB, demand", "mean"], table.loc["LinUCB, not private", "mean"]
 print(f"private with the model loses {private:.0f} dollars, public without it {public:.0f}")
-assert private < certified["mean"]  # the model helps the private agent by hundreds of dollars
-assert better.loc["LinUCB, demand", "mean"] < public
+assert private < certified["mean"]  # by about 40 dollars, with an error of 5
+assert better.loc["LinUCB, demand", "mean"] < public < private
 
 # %% [markdown] tags=["solution"]
-# The model. That a private agent with it comes near to a public one without it does not make
-# privacy free: what privacy costs is told against the *best* agent without it, which for prices is
-# Thompson sampling with a logit of sales (`dpbandit.recommend(problem, inf)` names it; Lab 10).
+# With 2,000 customers privacy: the model saves the private agent a fifth of its loss, and LinUCB
+# without noise is still ahead. With 4,000 the two come near to each other. That would not make
+# privacy free, either: what it costs is told against the *best* agent without it, which for prices
+# is Thompson sampling with a logit of sales (`dpbandit.recommend(problem, inf)` names it; Lab 10).
 
 # %% tags=["check"]
 check("4.2", private)
@@ -194,11 +198,11 @@ check("4.2", private)
 # %% [markdown]
 # ## 3. Regret against epsilon
 #
-# One epsilon is one point. Here is the curve, for both models, on a shorter horizon. The last
+# One epsilon is one point. Here is the curve, for both models, for 1,000 customers. The last
 # point, at infinity, is the very same code without noise.
 
 # %%
-EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0, inf]
+EPSILONS = [0.1, 1.0, 3.0, 10.0, inf]
 configs = {
     (model, e): config
     for e in EPSILONS
@@ -210,41 +214,40 @@ configs = {
 sweep = dpbandit.compare(
     "dpbandit/OJPricing-v0",
     {f"{model} {e}": config for (model, e), config in configs.items()},
-    horizon=2_000,
-    replicas=12,
+    horizon=1_000,
+    replicas=RUNS,
     seed=1,
     progress=False,
 )
-final = {run.name: run.regret[-1] for run in sweep.runs}
+final = at_end(sweep)
 
 names = {"arms": "twelve unrelated prices", "demand": "one model of demand"}
 axes = against(
     {name: [final[f"{model} {e}"] for e in EPSILONS] for model, name in names.items()},
-    epsilon=EPSILONS,
-    setting={
-        "title": "A model of demand makes use of epsilon, twelve separate prices hardly do",
-        "xlabel": "epsilon of joint differential privacy (∞: without privacy)",
-        "ylabel": "regret after 2,000 customers (dollars)",
-        "ylim": (0, None),
-    },
+    {"epsilon of joint differential privacy (∞: without privacy)": EPSILONS},
+    title="A model of demand makes use of epsilon, twelve separate prices hardly do",
+    ylabel="regret after 1,000 customers (dollars)",
 )
 for name, dashes in (("Uniform", ":"), ("BestFixed", (0, (5, 1, 1, 1)))):
     axes.axhline(final[name].mean(), color="0.5", ls=dashes, lw=1.2, label=name)
-axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+axes.legend(frameon=False)
 
 # paired differences on the same customers, in standard errors of their mean
 for model in ("arms", "demand"):
     gain = final[f"{model} 0.1"] - final[f"{model} inf"]
-    assert gain.mean() > 4 * gain.std(ddof=1) / sqrt(12)  # privacy costs
+    assert gain.mean() > 4 * gain.std(ddof=1) / sqrt(RUNS)  # privacy costs
 gain = final["arms 3.0"] - final["demand 3.0"]
-assert gain.mean() > 4 * gain.std(ddof=1) / sqrt(12)  # the model saves
-assert abs((final["arms 0.3"] - final["arms 10.0"]).mean()) < gain.mean() / 2  # nearly flat
+assert gain.mean() > 4 * gain.std(ddof=1) / sqrt(RUNS)  # the model saves
+falls = {m: final[f"{m} 10.0"].mean() / final[f"{m} 1.0"].mean() for m in ("arms", "demand")}
+assert falls["arms"] > 0.75 > 0.5 > falls["demand"]  # measured 0.85 to 0.88, and 0.42 to 0.44
+worse = final["demand 0.1"] - final["Uniform"]
+assert worse.mean() > 4 * worse.std(ddof=1) / sqrt(RUNS)
 
 # %% [markdown]
-# Between 0.3 and 10 the solid curve is nearly flat: twelve separate models suffer from the noise,
-# and from the safety margin against it, at any of these epsilons. One model makes use of a larger
-# epsilon: its regret falls to less than a third. At 0.1 its few numbers are drowned, and it does no
-# better than random play, or worse: confident nonsense.
+# From 1 to 10 the solid curve falls by a seventh or so: twelve separate models suffer from the
+# noise, and from the safety margin against it, at any of these epsilons. One model makes use of a
+# larger epsilon: its regret falls to less than half. At 0.1 its few numbers are drowned, and it
+# does worse than random play: confident nonsense.
 #
 # **Exercise 4.3.** A colleague runs this sweep on her customers, picks the epsilon with the best
 # regret, and publishes the curve together with the epsilon. What does the certificate of that
@@ -273,48 +276,46 @@ check("4.3")
 
 # %%
 @cache
+def regret_of(config, horizon, dim):
+    """Regret in that world at a hundred rounds, (100, RUNS)."""
+    problem = GLMBandit(n_actions=3, dim=dim, horizon=horizon)
+    marks = np.linspace(2, horizon, 100).astype(int)
+    return dpbandit.play(problem, config, [(2, run) for run in range(RUNS)], marks=marks).regret
+
+
 def shares(epsilon, horizon, dim):
-    """name -> share of random play's regret at every mark, (marks, replicas); and the marks."""
-    found = dpbandit.compare(
-        "dpbandit/GLMBandit-v0",
-        {"private": DPUCB(epsilon=epsilon, delta=DELTA), "public": LinUCB()},
-        horizon=horizon,
-        replicas=8,
-        seed=2,
-        progress=False,
-        env_kwargs={"n_actions": 3, "dim": dim},
-    )
-    regret = {run.name: run.regret for run in found.runs}
-    random = regret["Uniform"].mean(axis=1, keepdims=True)
-    return {name: regret[name] / random for name in ("private", "public")}, found.marks
+    """name -> share of random play's regret at a hundred rounds, (100, RUNS)."""
+    random = regret_of(Uniform(), horizon, dim).mean(axis=1, keepdims=True)
+    agents = {"private": DPUCB(epsilon=epsilon, delta=DELTA), "public": LinUCB()}
+    return {name: regret_of(config, horizon, dim) / random for name, config in agents.items()}
 
 
-def show(epsilon=1.0, horizon=2_000, dim=4):
-    lines, marks = shares(epsilon, horizon, dim)
+def show(epsilon=1.0, horizon=1_000, dim=4):
+    lines = shares(epsilon, horizon, dim)
     axes = curves(
         lines,
-        rounds=marks,
+        rounds=np.linspace(2, horizon, 100),
         labels={name: f"{name}: {lines[name][-1].mean():.2f} at the end" for name in lines},
         title=f"epsilon {epsilon:.2g}, horizon {horizon:,}, dimension {dim}",
         ylabel="share of random play's regret",
         ylim=(0, 1.2),
     )
     axes.axhline(1, color="0.6", ls=":", lw=1)
-    axes.legend(loc="lower left")
+    axes.legend(loc="upper right")
 
 
 sliders(
     show,
     epsilon=[0.1, 0.3, 1.0, 3.0, 10.0, 30.0],
-    horizon=[250, 500, 1_000, 2_000, 4_000, 8_000],
+    horizon=[250, 500, 1_000, 2_000, 4_000],
     dim=[2, 4, 8, 16],
 )
 
 # %% [markdown]
 # **Exercise 4.4.** Turn one slider at a time and write down how the private share moves. Then make
-# a figure of three panels: the share at the end against epsilon (0.1 to 10), the horizon (250 to
-# 4,000) and the dimension (2 to 16), with the other two at 1, 2,000 and 4. Which of the three would
-# you change in practice? Collect the private shares at the end in a dict `private_ends`:
+# three figures: the share at the end against epsilon (0.1 to 10), the horizon (250 to 1,000) and
+# the dimension (2 to 8), with the other two at 1, 1,000 and 4. Which of the three would you change
+# in practice? Collect the private shares at the end in a dict `private_ends`:
 # "epsilon", "horizon" and "dim" with a list each.
 
 # %% [markdown] tags=["hint"]
@@ -322,24 +323,22 @@ sliders(
 # has the shares at the end, one for each replica.
 
 # %% tags=["solution"]
-base = {"epsilon": 1.0, "horizon": 2_000, "dim": 4}
+base = {"epsilon": 1.0, "horizon": 1_000, "dim": 4}
 turned = {
     "epsilon": [0.1, 0.3, 1.0, 3.0, 10.0],
-    "horizon": [250, 500, 1_000, 2_000, 4_000],
-    "dim": [2, 4, 8, 16],
+    "horizon": [250, 500, 1_000],
+    "dim": [2, 4, 8],
 }
 titles = {"epsilon": "epsilon", "horizon": "horizon (users)", "dim": "dimension (features)"}
-figure, panels = plt.subplots(1, 3, figsize=(11, 3.8), sharey=True)
-ends, private_ends = {}, {}
-for axes, (what, values) in zip(panels, turned.items(), strict=True):
-    found = [shares(**{**base, what: value})[0] for value in values]
-    ends[what] = {name: np.array([lines[name][-1] for lines in found]) for name in found[0]}
-    private_ends[what] = ends[what]["private"].mean(axis=1)
-    against(ends[what], ax=axes, setting={"xlabel": titles[what]}, **{what: values})
-panels[0].set(ylabel="share of random play's regret", ylim=(0, 1))
-figure.suptitle("What decides the cost of privacy", x=0.06, ha="left")
+private_ends = {}
+for what, values in turned.items():
+    found = [shares(**{**base, what: value}) for value in values]
+    ends = {name: np.array([lines[name][-1] for lines in found]) for name in found[0]}
+    private_ends[what] = ends["private"].mean(axis=1)
+    setting = {titles[what]: values}
+    against(ends, setting, ylabel="share of random play's regret", ylim=(0, 1.2))
 for what, grows in (("epsilon", -1), ("horizon", -1), ("dim", 1)):
-    # ends differ by factors of 3 and more, their standard errors are a few hundredths
+    # ends differ by 0.3 and more, their standard errors are a few hundredths
     assert grows * (private_ends[what][-1] - private_ends[what][0]) > 0.2
 
 # %% tags=["check"]
@@ -347,19 +346,19 @@ check("4.4", private_ends)
 
 # %% [markdown]
 # **Exercise 4.5.** The noise is proportional to $1 / \varepsilon$, and the sums to the number of
-# users. So what should happen if you halve epsilon and double the horizon? Try $(8, 500)$, $(4,
-# 1000)$, $(2, 2000)$ and $(1, 4000)$. Call the four private shares at the end `last_shares`.
+# users. So what should happen if you halve epsilon and double the horizon? Try $(8, 250)$, $(4,
+# 500)$, $(2, 1000)$ and $(1, 2000)$. Call the four private shares at the end `last_shares`.
 
 # %% [markdown] tags=["hint"]
-# `shares(epsilon, horizon, 4)[0]["private"][-1]` is the share of every replica at the end; take
+# `shares(epsilon, horizon, 4)["private"][-1]` is the share of every replica at the end; take
 # its mean.
 
 # %% tags=["solution"]
-pairs = [(8.0, 500), (4.0, 1_000), (2.0, 2_000), (1.0, 4_000)]
-last_shares = [shares(e, T, 4)[0]["private"][-1].mean() for e, T in pairs]
+pairs = [(8.0, 250), (4.0, 500), (2.0, 1_000), (1.0, 2_000)]
+last_shares = [shares(e, T, 4)["private"][-1].mean() for e, T in pairs]
 for (e, T), share in zip(pairs, last_shares, strict=True):
     print(f"epsilon {e}, {T:,} users: share {share:.2f}")
-# nearly the same, while each alone changes the share twofold
+# nearly the same: the largest is about a quarter above the smallest
 assert max(last_shares) < 1.7 * min(last_shares)
 
 # %% [markdown] tags=["solution"]

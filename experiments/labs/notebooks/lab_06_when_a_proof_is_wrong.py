@@ -189,12 +189,12 @@ assert log_phi.min() >= -log(2) - 1e-12
 check("6.3")
 
 # %% [markdown]
-# We play it: 10,000 rounds, 40 runs. The first expert of a run is drawn at random. Beside it
+# We play it: 2,000 rounds, 100 runs. The first expert of a run is drawn at random. Beside it
 # Algorithm 1 of the same paper, which tests the losses *of the expert it follows*. The theorem
 # promised a regret that grows no faster than a power of log T.
 
 # %%
-ROUNDS, RUNS = 10_000, [(0, run) for run in range(40)]
+ROUNDS, RUNS = 2_000, [(0, run) for run in range(100)]
 MARKS = np.unique(np.geomspace(1, ROUNDS, 40).astype(int))
 experts = Experts(kind="counterexample", horizon=ROUNDS)
 lost = {
@@ -212,7 +212,7 @@ for name, regret in lost.items():
 
 for name in list(lost)[:2]:
     stuck = np.mean(lost[name][-1] == ROUNDS)
-    assert 0.25 < stuck < 0.75  # a fair coin, 40 tosses: this is 3 standard errors either way
+    assert 0.3 < stuck < 0.7  # a fair coin, 100 tosses: this is 4 standard errors either way
 assert lost["Algorithm 1, certified, epsilon 10"].max() < 100
 
 # %% [markdown]
@@ -240,7 +240,7 @@ for name, config in {
     if name == "Algorithm 5":
         single_runs = regret
     stuck = regret > 0.4 * ROUNDS
-    assert ((regret < 0.05 * ROUNDS) | stuck).all()
+    assert ((regret < 0.1 * ROUNDS) | stuck).all()
     assert stuck.any() == (name == "Algorithm 5")
 
 # %% [markdown] tags=["solution"]
@@ -317,7 +317,7 @@ check("6.5", shrinks_by)
 # are fixed, and were chosen on problems like these (which no certificate covers, either).
 
 # %%
-USERS = (1_000, 2_000, 5_000)
+USERS = (1_000, 2_000)
 table = {
     row.setting.users: row
     for row in rows()
@@ -326,8 +326,8 @@ table = {
 
 
 def suboptimality(config, users: int) -> np.ndarray:
-    """SubOpt of 20 runs, (20,)."""
-    return release(stream(config, users), config, RUNS[:20], users=users).suboptimality
+    """SubOpt of 100 runs, (100,)."""
+    return release(stream(config, users), config, RUNS, users=users).suboptimality
 
 
 kinds = {
@@ -362,12 +362,10 @@ for T, ours in zip(USERS, fits["LocalisedTOFW, certified"], strict=True):
 # The third line is the good news: what the table promised can be had, at a true epsilon of 1.
 
 # %% [markdown]
-# ## The three side by side
+# ## All three in pictures
 
 # %% tags=["picture"]
-figure, panels = plt.subplots(1, 3, figsize=(13, 4.6), layout="constrained")
-
-axes = panels[0]
+_, axes = plt.subplots(figsize=(6.8, 4.4), layout="constrained")
 for place, report in enumerate(reports.values()):
     axes.bar(place, report.certified_epsilon, width=0.55, color="0.85", label="certified (at most)")
     axes.bar(place, report.eps_lower, width=0.3, color=BLUE, label="measured (at least)")
@@ -375,29 +373,32 @@ axes.axhline(1, color=RED, ls="--", lw=2, label="claimed")
 axes.set_xticks([0, 1], ["as printed", "repaired"])
 axes.set_ylabel("epsilon")
 axes.set_ylim(0, 2.9)
-axes.set_title("1. Too little noise:\nthe claim is broken", loc="left")
+axes.set_title("1. Too little noise: the claim is broken", loc="left")
 handles, labels = axes.get_legend_handles_labels()
 unique = dict(zip(labels, handles, strict=True))
 axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper right")
 
-curves(lost, rounds=MARKS, ax=panels[1], xscale="log", yscale="log", ylim=(0.3, 6e5),
-       xlabel="round", ylabel="losses so far, the best expert has 0",
-       title="2. A false lemma:\nhalf of all runs never stop losing")  # fmt: skip
-panels[1].plot(MARKS, MARKS, color="0.7", lw=1, ls=":", label="losing every round")
-panels[1].legend(frameon=False, loc="upper left", fontsize="small")
+lemma = curves(lost, rounds=MARKS, xscale="log", yscale="log", ylim=(0.3, 1e5),
+               xlabel="round", ylabel="losses so far, the best expert has 0",
+               title="2. A false lemma: half of all runs never stop losing")  # fmt: skip
+lemma.plot(MARKS, MARKS, color="0.7", lw=1, ls=":", label="losing every round")
+lemma.legend(frameon=False, loc="upper left")
 
-axes = against(
+square = against(
     {f"{name.split(', ')[-1]}: epsilon {worth[name]:.2g}": fits[name] for name in fits},
-    users=USERS,
-    ax=panels[2],
-    setting={"title": "3. A lost square:\na table made with the misprint", "yscale": "log",
-             "ylim": (2e-4, 90), "ylabel": "SubOpt (1: as good as the point 0)"},
-)  # fmt: skip
+    {"users": USERS},
+    title="3. A lost square: a table made with the misprint",
+    yscale="log",
+    ylim=(5e-3, 30),
+    ylabel="SubOpt (1: as good as the point 0)",
+)
 points = [table[T].suboptimality for T in USERS]
 errors = [2 * table[T].se for T in USERS]
-axes.errorbar(USERS, points, errors, fmt="ko", ms=5, capsize=3, label="Table 5.1: claims epsilon 1")
-axes.legend(frameon=False, loc="upper right", fontsize="small")
-for axis in (panels[1].xaxis, panels[1].yaxis, panels[2].yaxis):
+square.errorbar(
+    USERS, points, errors, fmt="ko", ms=5, capsize=3, label="Table 5.1: claims epsilon 1"
+)
+square.legend(frameon=False, loc="upper right")
+for axis in (lemma.xaxis, lemma.yaxis, square.yaxis):
     axis.set_major_formatter("{x:,g}")
 sns.despine()
 

@@ -27,7 +27,6 @@
 # %%
 from math import exp, log, sqrt
 
-import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 
@@ -40,7 +39,7 @@ from dpbandit.agents import (
     Uniform,
 )
 from dpbandit.envs import Experts
-from dpbandit.experiments.labs import against, check, curves
+from dpbandit.experiments.labs import against, check, curves, plus_minus
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.pure import BoundedRangeSpend
 from dpbandit.specs.convex import ExpertsSpec
@@ -222,33 +221,34 @@ check("7.2")
 # can be steep, and **T does not enter** (but for a logarithm).
 
 # %%
-d, T = 256, 10_000
+d, T, EPSILON = 256, 2_500, 2.0
 spec = ExpertsSpec(n_actions=d, horizon=T)
-plan = SparseVectorExperts(epsilon=1.0).plan(spec)
+plan = SparseVectorExperts(epsilon=EPSILON).plan(spec)
+each_round = ExponentialLeader(epsilon=EPSILON, delta=DELTA).rate(T - 1)
 print(f"prepared for {plan.draws} draws, each with h = {plan.eta / 2:.4f};")
 print(f"an expert is left after a loss of about {plan.margin:.0f};")
-print(f"a draw in every round would have h = {ExponentialLeader().rate(T - 1):.5f}")
-proof = certify(SparseVectorExperts(epsilon=1.0), spec, accountants=False)
+print(f"a draw in every round would have h = {each_round:.5f}")
+proof = certify(SparseVectorExperts(epsilon=EPSILON), spec, accountants=False)
 print(f"certified: epsilon {proof.epsilon:.3f} at delta {proof.claimed_delta:g}")
-assert plan.eta / 2 > 5 * ExponentialLeader().rate(T - 1)
+assert plan.eta / 2 > 4 * each_round
 
 # %% [markdown]
-# **Exercise 7.3.** We are about to play four agents for 10,000 rounds with 256 experts: uniform
-# play, Hedge at rate 1, a draw a round, and the sparse vector, the private ones at (1, 1e-6). Write
+# **Exercise 7.3.** We are about to play four agents for 2,500 rounds with 256 experts: uniform
+# play, Hedge at rate 1, a draw a round, and the sparse vector, the private ones at (2, 1e-6). Write
 # down what you expect each to lose, from the theorem of section 1 (a draw a round is Hedge at rate
-# h) and from `plan.bound`. Collect them in a dict `guesses`, with the names "uniform play", "a
-# draw a round, epsilon 1", "sparse vector, epsilon 1" and "Hedge, not private".
+# h) and from `plan.bound`. Collect them in a dict `guesses`, with the names "uniform play", "a draw
+# a round, epsilon 2", "sparse vector, epsilon 2" and "Hedge, not private".
 
 # %% [markdown] tags=["hint"]
-# Uniform play errs in every second round. The theorem is log(d) / (1 - exp(-rate));
-# `ExponentialLeader().rate(T - 1)` is the rate of a draw a round. The plan for delta 1e-6 is
-# `SparseVectorExperts(epsilon=1.0, delta=DELTA).plan(spec)`.
+# Uniform play errs in every second round. The theorem is log(d) / (1 - exp(-rate)); the rate of a
+# draw a round is `each_round`. The plan for delta 1e-6 is `SparseVectorExperts(epsilon=EPSILON,
+# delta=DELTA).plan(spec)`.
 
 # %% tags=["solution"]
 guesses = {
     "uniform play": T / 2,
-    "a draw a round, epsilon 1": log(d) / (1 - exp(-ExponentialLeader().rate(T - 1))),
-    "sparse vector, epsilon 1": SparseVectorExperts(epsilon=1.0, delta=DELTA).plan(spec).bound,
+    "a draw a round, epsilon 2": log(d) / (1 - exp(-each_round)),
+    "sparse vector, epsilon 2": SparseVectorExperts(epsilon=EPSILON, delta=DELTA).plan(spec).bound,
     "Hedge, not private": log(d) / (1 - exp(-1)),
 }
 for name, guess in guesses.items():
@@ -262,42 +262,35 @@ check("7.3", guesses)
 # the agents' own randomness only.)
 
 # %%
-RUNS = [(0, run) for run in range(16)]
+RUNS = [(0, run) for run in range(100)]
 MARKS = np.unique(np.geomspace(1, T, 60).astype(int))
-problem = Experts(n_actions=d, horizon=T, shared_table=True)
-lost = {
-    name: play(problem, config, RUNS, marks=MARKS).regret
-    for name, config in {
-        "uniform play": Uniform(),
-        "a draw a round, epsilon 1": ExponentialLeader(epsilon=1.0, delta=DELTA),
-        "sparse vector, epsilon 1": SparseVectorExperts(epsilon=1.0, delta=DELTA),
-        "Hedge, not private": Hedge(rate=1.0),
-    }.items()
+private = {
+    "a draw a round, epsilon 2": ExponentialLeader(epsilon=EPSILON, delta=DELTA),
+    "sparse vector, epsilon 2": SparseVectorExperts(epsilon=EPSILON, delta=DELTA),
 }
+agents = {"uniform play": Uniform(), **private, "Hedge, not private": Hedge(rate=1.0)}
+problem = Experts(n_actions=d, horizon=T, shared_table=True)
+lost = {name: play(problem, c, RUNS, marks=MARKS).regret for name, c in agents.items()}
 for name, regret in lost.items():
-    error = regret[-1].std(ddof=1) / sqrt(len(RUNS))
-    print(f"{name:27} {regret[-1].mean():6.0f} +- {error:.0f}")
+    print(f"{name:27} {plus_minus(regret[-1])}")
 finals = [regret[-1].mean() for regret in lost.values()]
 assert finals[0] > 1.5 * finals[1] > 3 * finals[2] > 30 * finals[3]
 
 # %% [markdown]
-# **Exercise 7.4.** Play a quarter of the rounds, 2,500: make a new problem (both agents read the
+# **Exercise 7.4.** Play a quarter of the rounds, 625: make a new problem (both agents read the
 # horizon and set themselves accordingly) and compare the losses of the two private agents with
 # those above. Which grew with T, and how fast? Collect the factors, after over before, in a dict
 # `grew_by`, with the names of the two agents as its keys.
 
 # %% [markdown] tags=["hint"]
-# `Experts(n_actions=d, horizon=2_500, shared_table=True)` and one mark at 2,500. The losses at
-# 10,000 are in `lost[name][-1]`.
+# `Experts(n_actions=d, horizon=625, shared_table=True)` and one mark at 625. The agents are in
+# `private`, their losses at 2,500 in `lost[name][-1]`.
 
 # %% tags=["solution"]
 grew_by = {}
-quarter = Experts(n_actions=d, horizon=2_500, shared_table=True)
-for name, config in {
-    "a draw a round, epsilon 1": ExponentialLeader(epsilon=1.0, delta=DELTA),
-    "sparse vector, epsilon 1": SparseVectorExperts(epsilon=1.0, delta=DELTA),
-}.items():
-    before = play(quarter, config, RUNS, marks=np.array([2_500])).regret[-1].mean()
+quarter = Experts(n_actions=d, horizon=625, shared_table=True)
+for name, config in private.items():
+    before = play(quarter, config, RUNS, marks=np.array([625])).regret[-1].mean()
     after = lost[name][-1].mean()
     grew_by[name] = after / before
     print(f"{name:27} {before:6.0f} -> {after:6.0f}, a factor of {grew_by[name]:.2f}")
@@ -311,80 +304,80 @@ check("7.4", grew_by)
 #
 # Theory says: about log(d)^2 / epsilon mistakes with pure privacy. So ten times less epsilon should
 # cost ten times as much, and 16 times more experts at most 4 times as much: (log 256 / log 16)^2.
-# We measure, with pure privacy (delta = 0), 2,000 rounds.
+# We measure, with pure privacy (delta = 0), 1,000 rounds.
 
 # %%
-EPSILONS, SIZES, SHORT = (1.0, 3.0, 10.0), (16, 256, 1024), 2_000
+EPSILONS, SIZES, SHORT = (2.0, 6.0, 20.0), (16, 256, 1024), 1_000
 prices = {}
 for size in SIZES:
     made = Experts(n_actions=size, horizon=SHORT, shared_table=True)
     for epsilon in EPSILONS:
         config = SparseVectorExperts(epsilon=epsilon)
         prices[size, epsilon] = play(made, config, RUNS, marks=np.array([SHORT])).regret[-1]
-print("experts " + "".join(f"   epsilon {epsilon:4g}" for epsilon in EPSILONS))
+print("experts " + "".join(f"     epsilon {epsilon:2g}" for epsilon in EPSILONS))
 for size in SIZES:
-    cells = (prices[size, epsilon] for epsilon in EPSILONS)
-    print(f"{size:7,} " + "".join(f"{c.mean():8.0f} +- {c.std(ddof=1) / 4:2.0f}" for c in cells))
+    cells = (plus_minus(prices[size, epsilon]) for epsilon in EPSILONS)
+    print(f"{size:7,} " + "".join(f"{cell:>15}" for cell in cells))
 
 for size in SIZES:
-    slope = log(prices[size, 10.0].mean() / prices[size, 1.0].mean()) / log(10)
-    print(f"{size:5,} experts: regret ~ epsilon^{slope:.2f} from 1 to 10")
-    assert -1.3 < slope < -0.7  # -1, two means of 16 runs that spread by half of their mean each
-growth = prices[1024, 3.0].mean() / prices[16, 3.0].mean()
-print(f"64 times as many experts cost {growth:.1f} times as much (epsilon 3)")
+    slope = log(prices[size, 20.0].mean() / prices[size, 2.0].mean()) / log(10)
+    print(f"{size:5,} experts: regret ~ epsilon^{slope:.2f} from 2 to 20")
+    assert -1.1 < slope < -0.9  # -1, two means of 100 runs that spread by half of their mean each
+growth = prices[1024, 6.0].mean() / prices[16, 6.0].mean()
+print(f"64 times as many experts cost {growth:.1f} times as much (epsilon 6)")
 assert 1.8 < growth < 7  # (ln 1024 / ln 16)^2 = 6.25 at most, give or take the errors
 
 # %% tags=["picture"]
-figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
-curves(lost, rounds=MARKS, ax=left, xscale="log", yscale="log", ylim=(0.4, 3e5), xlabel="round",
-       ylabel="losses so far; the best expert has 0",
-       title="To draw every round, or to ask first (256 experts)")  # fmt: skip
+left = curves(lost, rounds=MARKS, xscale="log", yscale="log", ylim=(0.4, 2e4), xlabel="round",
+              ylabel="losses so far; the best expert has 0",
+              title="To draw every round, or to ask first (256 experts)")  # fmt: skip
 left.legend(frameon=False, loc="upper left")
 
-against(
+right = against(
     {f"{size:,} experts": [prices[size, epsilon] for epsilon in EPSILONS] for size in SIZES},
-    epsilon=EPSILONS,
-    ax=right,
-    setting={"title": "Sparse vector: the price goes like 1 / epsilon", "yscale": "log",
-             "ylim": (5, 3e4), "ylabel": f"losses in {SHORT:,} rounds"},
-)  # fmt: skip
+    {"epsilon": EPSILONS},
+    title="Sparse vector: the price goes like 1 / epsilon",
+    yscale="log",
+    ylim=(3, 6e3),
+    ylabel=f"losses in {SHORT:,} rounds; the best expert has 0",
+)
 right.axhline(SHORT / 2, color="black", ls=":", lw=2, label="uniform play")
-guide = np.array([1.0, 10.0])
-right.plot(guide, 70 / guide, color="0.5", lw=1, label="slope -1")
+guide = np.array([2.0, 20.0])
+right.plot(guide, 90 / guide, color="0.5", lw=1, label="slope -1")
 right.legend(frameon=False, loc="upper right", ncols=2)
 for axis in (left.xaxis, left.yaxis, right.yaxis):
     axis.set_major_formatter("{x:,g}")
 
 # %% [markdown]
-# On the left: for a while both private agents do what chance does. One of them wakes up after some
-# hundred rounds and is done. The other has to pay for a draw in every round, so that its rate is
-# tiny, and it wakes up when half of the game is over.
+# In the first picture: for a while both private agents do what chance does. One of them wakes up
+# after some hundred rounds and is done. The other has to pay for a draw in every round, so that its
+# rate is tiny, and it wakes up when half of the game is over.
 #
 # **Exercise 7.5.** All of this used that somebody never errs. (a) Let the best expert lose in 10
-# percent of 4,000 rounds (`best_loss=0.1`, `n_actions=16`). Compare
-# `SparseVectorExperts(epsilon=1.0, delta=1e-6)` as it is, which believes in L* = 0, with
-# `best_loss=400`, which is true, and with `ShrinkingDartboard(epsilon=1.0)`. Regret is now your
+# percent of 2,000 rounds (`best_loss=0.1`, `n_actions=16`). Compare
+# `SparseVectorExperts(epsilon=2.0, delta=1e-6)` as it is, which believes in L* = 0, with
+# `best_loss=200`, which is true, and with `ShrinkingDartboard(epsilon=2.0)`. Regret is now your
 # loss minus the best expert's. Who wins? (b) The winner of (a) stands on an assumption that is
-# false. Make a table of losses (`kind="table", table=...`, shape (4000, 16)) on which it pays for
+# false. Make a table of losses (`kind="table", table=...`, shape (2000, 16)) on which it pays for
 # that. Collect the mean regrets in dicts, `friendly` for (a) and `fierce` for (b), with the keys
-# "sparse vector, L* = 0", "sparse vector, L* = 400" and "shrinking dartboard".
+# "sparse vector, L* = 0", "sparse vector, L* = 200" and "shrinking dartboard".
 
 # %% [markdown] tags=["hint"]
 # L* = 0 means that draws are planned for few firings. Build a table on which they are all spent
 # before there is anything to learn.
 
 # %% tags=["solution"]
-erring = Experts(n_actions=16, best_loss=0.1, horizon=4_000, shared_table=True)
-table = np.full((4_000, 16), 0.5)  # nothing can be learned from the first 2,400 rounds ...
-table[2_400:, 0] = 0.0  # ... and then expert 0 stops losing
-nasty = Experts(kind="table", table=table, horizon=4_000)
+erring = Experts(n_actions=16, best_loss=0.1, horizon=2_000, shared_table=True)
+table = np.full((2_000, 16), 0.5)  # nothing can be learned from the first 1,200 rounds ...
+table[1_200:, 0] = 0.0  # ... and then expert 0 stops losing
+nasty = Experts(kind="table", table=table, horizon=2_000)
 players = {
-    "sparse vector, L* = 0": SparseVectorExperts(epsilon=1.0, delta=DELTA),
-    "sparse vector, L* = 400": SparseVectorExperts(epsilon=1.0, delta=DELTA, best_loss=400),
-    "shrinking dartboard": ShrinkingDartboard(epsilon=1.0),
+    "sparse vector, L* = 0": SparseVectorExperts(epsilon=2.0, delta=DELTA),
+    "sparse vector, L* = 200": SparseVectorExperts(epsilon=2.0, delta=DELTA, best_loss=200),
+    "shrinking dartboard": ShrinkingDartboard(epsilon=2.0),
 }
 friendly, fierce = (
-    {n: play(p, c, RUNS, marks=np.array([4_000])).regret[-1].mean() for n, c in players.items()}
+    {n: play(p, c, RUNS, marks=np.array([2_000])).regret[-1].mean() for n, c in players.items()}
     for p in (erring, nasty)
 )
 print("                          coins   table")

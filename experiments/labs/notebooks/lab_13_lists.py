@@ -29,7 +29,7 @@ import seaborn as sns
 
 from dpbandit import audit, compare
 from dpbandit.agents import ListFADE
-from dpbandit.experiments.labs import against, check
+from dpbandit.experiments.labs import against, at_end, check
 from dpbandit.losses.click_models import Cascade, PositionBased
 from dpbandit.privacy.clicks import ListClicks, features
 from dpbandit.privacy.curves import epsilon_of, mu_of
@@ -149,7 +149,7 @@ for length in LENGTHS:
         env_kwargs={"n_items": 200, "length": length},
         progress=False,
     )
-    regret = {run.name: run.regret[-1] for run in found.runs}
+    regret = at_end(found)
     uniform, private = regret["Uniform"].mean(), regret["list-fade:epsilon=1"]
     share["epsilon 1"].append(100 * private / uniform)
     share["without noise"].append(100 * regret["list-fade:epsilon=inf"] / uniform)
@@ -160,13 +160,9 @@ assert five < 0.7 * one  # measured at a quarter against three
 # %% tags=["picture"]
 axes = against(
     share,
-    shown=LENGTHS,
-    setting={
-        "title": "A longer list tells more for the same noise",
-        "xlabel": "items shown",
-        "ylabel": "regret, % of uniform lists'",
-        "ylim": (0, None),
-    },
+    {"items shown": LENGTHS},
+    title="A longer list tells more for the same noise",
+    ylabel="regret, % of uniform lists'",
 )
 
 # %% [markdown]

@@ -26,7 +26,7 @@ import numpy as np
 import seaborn as sns
 
 from dpbandit import certify, compare
-from dpbandit.experiments.labs import against, check, sliders
+from dpbandit.experiments.labs import against, at_end, check, sliders
 from dpbandit.privacy.bits import least_coins
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.messages import PrivUnit
@@ -68,7 +68,7 @@ def off(epsilon=EPSILON):
         ]
         for name, count in (("a server", central), ("nobody is trusted", local))
     }
-    axes = against(errors, people=[*crowds], setting={"yscale": "log", "ylim": (0.1, 1e4)})
+    axes = against(errors, {"people": [*crowds]}, yscale="log", ylim=(0.1, 1e4))
     axes.set_ylabel("buyers by which a count is off")
     axes.set_title(f"One bit of each person, epsilon {epsilon:g}", loc="left")
 
@@ -186,20 +186,16 @@ found = compare(
     progress=False,
 )
 print(found.summary().set_index("agent").loc[[*names, "Uniform"], ["mean", "se"]].round(0))
-regret = {run.name: run.regret[-1] for run in found.runs}
+regret = at_end(found)
 assert regret[names[6]].mean() > 1.5 * regret[names[0]].mean()  # nobody against a server
 assert np.allclose(regret[names[0]], regret[names[2]])  # a sum is as good as a server
 
 # %% tags=["picture"]
 axes = against(
     {f"epsilon {e}": [regret[name] for name in names[k::2]] for k, e in enumerate((1, 4))},
-    trust=[*models.values()],
-    setting={
-        "title": "A sum costs nothing, nobody costs a lot",
-        "xlabel": "who is trusted",
-        "ylabel": "regret after 1,500 rounds",
-        "ylim": (0, None),
-    },
+    {"who is trusted": [*models.values()]},
+    title="A sum costs nothing, nobody costs a lot",
+    ylabel="regret after 1,500 rounds",
 )
 axes.axhline(regret["broadcast:epsilon=inf"].mean(), color=".3", ls=":", label="no privacy")
 axes.legend(frameon=False, loc="upper left")

@@ -30,7 +30,7 @@ import numpy as np
 import seaborn as sns
 
 from dpbandit import certify, compare
-from dpbandit.experiments.labs import against, check
+from dpbandit.experiments.labs import against, at_end, check
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True
@@ -52,7 +52,7 @@ def losses(agents, seed, runs=RUNS):
     found = compare(
         "OJPricing", agents, horizon=CUSTOMERS, replicas=runs, seed=seed, progress=False
     )
-    return {run.name: run.regret[-1] for run in found.runs}
+    return at_end(found)
 
 
 # %% [markdown]
@@ -153,12 +153,9 @@ sizes = [2, 4, 8, 16, 32, 64]
 pools = {"one agent, no choice": 1, "the best of 2": 2, "the best of 4": 4}
 axes = against(
     {name: [looks_better(PRIVATE[:k], runs) for runs in sizes] for name, k in pools.items()},
-    runs=sizes,
-    setting={
-        "title": "More agents and fewer runs: the winner flatters itself more",
-        "xlabel": "runs by which the winner was chosen",
-        "ylabel": "dollars by which the winner looks better\non these runs than it is",
-    },
+    {"runs by which the winner was chosen": sizes},
+    title="More agents and fewer runs: the winner flatters itself more",
+    ylabel="dollars by which the winner looks better\non these runs than it is",
 )
 axes.axhline(0, color="0.5", lw=1)
 sns.despine()

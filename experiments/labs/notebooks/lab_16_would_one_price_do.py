@@ -31,7 +31,7 @@ from dpbandit import compare, play, recommend
 from dpbandit.agents.baselines import Fixed
 from dpbandit.clients import record
 from dpbandit.envs import OJPricing, SyntheticPricing
-from dpbandit.experiments.labs import against, check, curves
+from dpbandit.experiments.labs import against, at_end, check, curves
 from dpbandit.offline import evaluate
 from dpbandit.results.plots import half_band
 from dpbandit.running.cost_of_privacy import cost_of_privacy
@@ -233,7 +233,7 @@ check("16.4", pays_today, surely_from)
 flat = compare(SHOPS["flat shop"], "fade", replicas=RUNS, seed=SEED, progress=False)
 fade_loses = {
     "orange juice": regret["fade"][-1],
-    "flat shop": {run.name: run.regret[-1] for run in flat.runs}["fade"],
+    "flat shop": at_end(flat)["fade"],
 }
 print(cost_of_privacy(flat)[0])
 
@@ -267,16 +267,14 @@ assert good_enough["flat shop"] >= 3
 check("16.5", good_enough)
 
 # %%
-figure, panels = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
-for axes, name in zip(panels, SHOPS, strict=True):
-    about = {"title": name, "xlabel": "price (dollars)", "ylim": (0, 250)}
-    against({"one price for all": lost[name]}, price=PRICES[name], ax=axes, setting=about)
+for name in SHOPS:
+    axes = against({"one price for all": lost[name]}, {"price (dollars)": PRICES[name]},
+                   title=name, ylim=(0, 250),
+                   ylabel="dollars lost per 1,000 customers")  # fmt: skip
     level, error = fade_loses[name].mean(), half_band(fade_loses[name][None])[0]
     axes.axhline(level, color="C1", ls="--", label="FADE, epsilon 1")
     axes.axhspan(level - error, level + error, color="C1", alpha=0.2, lw=0)
-panels[0].set_ylabel("dollars lost per 1,000 customers")
-panels[0].legend(frameon=False)
-sns.despine()
+    axes.legend(frameon=False)
 
 # %% [markdown]
 # **Exercise 16.6.** Write to both owners, three sentences each: what you advise, from how many
