@@ -92,6 +92,8 @@ from dpbandit.agents.convex.projection_free import (
     GarberKretzu as GarberKretzu,
     PrivateBandit as PrivateBandit,
 )
+from dpbandit.agents.convex.slope_bandit import SlopeBandit as SlopeBandit
+from dpbandit.agents.convex.slopes import SlopeLeader as SlopeLeader
 from dpbandit.agents.convex.value_leaders import (
     BanditFTAL as BanditFTAL,
     BanditPFTAL as BanditPFTAL,

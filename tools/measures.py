@@ -86,6 +86,7 @@ SHELVES = {
         *("dpbandit/domains/polytopes.py", "dpbandit/domains/submodular.py"),
     ),
     "ball experts": ("agents/experts/ball.py", "agents/experts/sampling.py"),
+    "slopes from values": ("agents/convex/slope_bandit.py",),
     "exact audits": ("dpbandit/auditing/exact.py", "dpbandit/auditing/peelings.py"),
     "bets": ("dpbandit/auditing/sequential.py",),
     "gradual": ("dpbandit/privacy/gradual.py", "experiments/gradual"),

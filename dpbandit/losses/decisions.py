@@ -37,6 +37,7 @@ class Linear(Loss):
     """
 
     domain: Domain
+    quadratic = True
     smoothness = 0.0
     datum_bound = 1.0
     lipschitz = 1.0
@@ -73,6 +74,7 @@ class Experts(Loss):
     """
 
     domain: Domain
+    quadratic = True
     smoothness = 0.0
     datum_bound = 1.0
 
@@ -136,6 +138,7 @@ class Quadratic(Loss):
 
     domain: Domain
     reach: float | None = None
+    quadratic = True
     curvature = 1.0
     smoothness = 1.0
 
@@ -198,6 +201,7 @@ class TiltedQuadratic(Loss):
 
     domain: Domain
     tilt: float = 2.0
+    quadratic = True
     curvature = 1.0
     smoothness = 1.0
 
@@ -440,6 +444,7 @@ class Revenue(Loss):
     """Largest deviation of a user's demand at price 0 from `demand`, as a share, in [0, 1)"""
     unit_costs: tuple[float, ...]
     """Unit costs in dollars, below all prices"""
+    quadratic = True
 
     def __post_init__(self) -> None:
         N, B = self.domain.dim, np.array(self.effects, dtype=np.float64)

@@ -16,7 +16,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import inf
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,17 @@ class Loss(ABC):
     """Largest known H for which `f - H/2 |x|^2` is convex; 0 if f is not strongly convex"""
     smoothness: float = inf
     """Lipschitz constant of the gradient"""
+    quadratic: ClassVar[bool] = False
+    """True if f(x; z) = <g(z), y> + <y, Q y> / 2 + s(z), y = x - centre, with a public matrix Q"""
+
+    @property
+    def hessian(self) -> Floats:
+        """Matrix Q of a `quadratic` loss, (N, N), zero for linear losses."""
+        domain = self.domain
+        z = self.admissible(np.zeros((1, *self.datum_shape)))
+        steps = [domain.centre + step for step in (np.zeros(domain.dim), *np.eye(domain.dim))]
+        at_centre, *ahead = (self.gradient(x[None], z)[0] for x in steps)
+        return np.stack([gradient - at_centre for gradient in ahead], axis=1)
 
     @property
     @abstractmethod

@@ -54,7 +54,8 @@ def first_stddev(sums: Any) -> float:
         moved, nodes = noise.noises(sums.leaves)
     paid = getattr(spend, "count", getattr(spend, "nodes", nodes))
     expect(paid == nodes, f"Expected {spend.note!r} to pay for {nodes} nodes, got {paid}.")
-    k = prod(sums._statistic.shape) if isinstance(sums, PrefixSum) else 1
+    alone = getattr(spend, "dim", 1)
+    k = prod(sums._statistic.shape) if isinstance(sums, PrefixSum) else alone
     if isinstance(spend, GeneralisedGaussianSpend):
         return (drawn * GeneralisedGaussian(S / spend.ratio, spend.r).variance(spend.dim)) ** 0.5
     if isinstance(spend, HEAVY):

@@ -12,6 +12,7 @@ from dpbandit.experiments.paper_tables import TABLES
 from tests.fuzz.values import HOSTILE, PLACES, SMALL, WRONG_PLACES, Dice, damage, settings, study
 
 VALUES = ["private-bandit", "bandit-pftal", "fkm", "garber-kretzu", "bandit-ftal", "centre"]
+VALUES += ["slope-bandit"]
 PLAYERS = {"Convex": VALUES, "Online": CONVEX, "Experts": EXPERTS, "Streaming": STOCHASTIC}
 PLAYERS["Assortment"] = CHOICE
 PLAYERS |= {"List": LISTS, "RatingsLists": LISTS}

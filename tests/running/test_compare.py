@@ -223,6 +223,8 @@ def plays_losses(name, spec):
         "pqftl": type(loss) in (Squared, Ridge),
         "net-experts": dim <= 2,
         "ball-experts": dim <= 5,
+        "slope-leader": loss.quadratic,
+        "slope-bandit": loss.quadratic,
     }
     known = name in CONVEX or name in STOCHASTIC or name in asked
     return known and asked.get(name, True) and FEEDBACK.get(name, spec.feedback) == spec.feedback
@@ -239,10 +241,10 @@ RARE = ("pqftl", "net-experts")
 """None has their defaults."""
 
 
-VALUES = ("private-bandit", "garber-kretzu", "fkm", "bandit-pftal", "bandit-ftal")
+VALUES = ("private-bandit", "garber-kretzu", "fkm", "bandit-pftal", "bandit-ftal", "slope-bandit")
 DATA = ("noisy-oco", "pftal", "ftal", "ogd", "linear-ftrl", "dp-ftrl", "wdp-cocop", "wdp-cocol")
 DATA += ("recursive-frank-wolfe", "dp-tofw", "localised-tofw", "online-conditional-gradient")
 DATA += ("noisy-sfw", "noisy-sgd", "phased-sgd", "snowball-sgd", "local-md", "least-squares")
-DATA += ("pocp", "pqftl", "net-experts", "ball-experts")
+DATA += ("pocp", "pqftl", "net-experts", "ball-experts", "slope-leader")
 FEEDBACK = dict.fromkeys(VALUES, "value") | dict.fromkeys(DATA, "datum")
 """Feedback that each agent of convex problems needs."""
