@@ -45,9 +45,9 @@ def test_five_commands(here, said, run):
     assert "never a row of your log" in fitted
     assert "no diagnostic finds it" in fitted
     assert matplotlib.image.imread("calibration.png").std() > 0
-    assert "Next: dpbandit compare conf/shop.toml --agents fade,priced:logistic-ts\n" in fitted
+    assert "Next: dpbandit compare conf/shop.toml --agents fade,priced:glm-ucb\n" in fitted
     compared = said("compare conf/shop.toml --agents fade --horizon 40 --replicas 2")
-    assert "(--agents ...,priced:logistic-ts)" in " ".join(compared.split())
+    assert "(--agents ...,priced:glm-ucb)" in " ".join(compared.split())
     assert "certified   epsilon 0.5" in said("certify fade --env conf/shop.toml --epsilon 0.5")
     small = (here / "sweep.toml").read_text().replace("20000", "40").replace("= 20\n", "= 2\n")
     small = small.replace(", 3.0, 10.0", "")
@@ -55,10 +55,10 @@ def test_five_commands(here, said, run):
     said("sweep sweep.toml --out results")
     results = dpbandit.Results.load("results")
     reported = said("report results --out report")
-    assert "priced:logistic-ts" in {run.name for run in results}
+    assert "priced:glm-ucb" in {run.name for run in results}
     played = said("frontier conf/shop.toml --horizon 40 --replicas 2")
     for epsilon, printed in (("0.3", reported), ("1", reported), ("0.05", played), ("20", played)):
-        assert re.search(rf"at epsilon {epsilon}\b.* priced:logistic-ts", printed.lower())
+        assert re.search(rf"at epsilon {epsilon}\b.* priced:glm-ucb", printed.lower())
     assert results.frontier("frontier.png").exists()
     assert {r.setup.problem for r in results} == {"shop"}
     assert {r.setup.environment for r in results} == {"dpbandit/PricingFromLog-v0"}

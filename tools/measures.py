@@ -150,7 +150,7 @@ def measures() -> list[Measure]:
         Measure("median lines of a file", median(sizes), 200, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 500, 480),
         Measure("lines of the longest file", max(sizes), 703, 700),
-        Measure("import statements", imports, 3_872, 2_300),
+        Measure("import statements", imports, 3_890, 2_300),
         Measure("questions which kind a spec is", spec_checks, 5, 5),
         Measure("lines of tests", tests, 45_100, 37_800),
         Measure("megabytes of PNG", pictures, 4, 3),

@@ -14,6 +14,7 @@ from math import ceil, sqrt
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
+from scipy.linalg import helmert
 
 from dpbandit.agent import Around, Count0, Inner
 from dpbandit.base import (
@@ -28,7 +29,7 @@ from dpbandit.base import (
     random_allowed,
 )
 from dpbandit.privacy.premises import ALL_FACTS, Fact
-from dpbandit.specs import AgentConfig, ContextualSpec, ScoringAgent, SellingSpec
+from dpbandit.specs import AgentConfig, ContextualSpec, OfferSpec, ScoringAgent, SellingSpec
 
 Features: TypeAlias = Literal["additive", "interactions", "shrunk", "curve"]
 _FEATURES = get_args(Features)  # choices of `features`, see `demand_rows`
@@ -86,6 +87,9 @@ def demand_rows(
         shrunk         (x, 0.2, 0.2 p~, sqrt(0.92) p~ x) / sqrt(2): both, and a constant
         curve          (x, curve(p)) / sqrt(2)  utility is a curve of the price, see `curve`
 
+    With several products (`OfferSpec`) (p~, direction of the product) / sqrt(2) is in place of p~,
+    and each of its numbers is multiplied by x, so that customers may differ in what they like.
+
     Only "shrunk" and "curve" add a constant; otherwise contexts should hold one, as in `OJPricing`.
     A context with a NaN (no user came) has rows of zeros, which add nothing to a sum.
 
@@ -104,7 +108,8 @@ def demand_rows(
         extra = extra[price]
     level, slope = customer_features(x, features)
     if slope is not None:
-        extra = extra * slope
+        pairs = extra[..., :, None] * slope[..., None, :]
+        extra = pairs.reshape(*pairs.shape[:-2], pairs.shape[-2] * pairs.shape[-1])
     lead = context.shape[:-1] if price is not None else (*context.shape[:-1], spec.n_actions)
     d = level.shape[-1]
     rows = np.empty((*lead, d + extra.shape[-1]))
@@ -136,8 +141,26 @@ def shared_slope(dim: int, features: Features) -> int | None:
 
 
 def price_features(spec: SellingSpec, features: Features) -> Floats:
-    """Return the features of each price of which `demand_rows` are made, times sqrt(2), (K, e)."""
-    return curve(spec.levels) if features == "curve" else _line(spec.levels)
+    """Return the features of each arm of which `demand_rows` are made, times sqrt(2), (K, e)."""
+    several = spec.n_products > 1
+    if features == "curve" and several:
+        raise InputError(
+            f"Expected prices of one product for a curve, got {spec.n_products} products: choose "
+            "features='shrunk'."
+        )
+    if features == "curve":
+        return curve(spec.levels)
+    line = _line(spec.levels)
+    if not several:
+        return line
+    return np.hstack([line, _directions(cast(OfferSpec, spec).products)]) * sqrt(0.5)
+
+
+@cache
+def _directions(products: tuple[int, ...]) -> Floats:
+    """Return a direction for each arm's product among n, all at the same angle, (K, n - 1)."""
+    n = max(products) + 1
+    return helmert(n).T[list(products)] / sqrt(1 - 1 / n)
 
 
 @cache
@@ -226,7 +249,7 @@ class Priced(Around[Any]):
 
     def start(self) -> None:
         spec, name = self.spec, type(self.agent).__name__
-        if not spec.sells:
+        if not spec.priced:
             raise InputError(
                 f"Priced({name}) plays a list of prices (dpbandit/OJPricing-v0), got a "
                 f"{type(spec).__name__}: use {name} alone."

@@ -19,11 +19,11 @@ class FADE(OnDevices, WarmStarted):
     (`fade_choice.TABLE`) and passes its settings to the agent of that model::
 
         model        agent                       for
-        asked        `FadeAsking`                asks=True: one of the next two
+        asked        `FadeAsking`                logistic or no known link: one of the next two
         arms         `FadeArms`                  arms with parameters of their own
         answers      `FadeCentred`               arms as above, no known link, too few users
         slates       `FadeSlates`                a shared parameter, one row of features per arm
-        prices       `FadePrices`, `FadeCurve`   price lists; a curve where the link is identity
+        prices       `FadePrices`, `FadeCurve`   prices, premiums, offers; identity link: a curve
 
     These agents sum residuals of released predictions, whose expectation at the true parameter is 0
     for every policy. With coding="rewards" (for comparison) sums do not depend on releases, except
@@ -59,15 +59,15 @@ class FADE(OnDevices, WarmStarted):
     centring: Literal["auto", "public", "private"] = "auto"
     """level that is subtracted from rewards, either the middle of their range or a learned level;
     "auto" is the middle if the link puts the mean reward at x . theta = 0 there"""
-    asks: bool = False
-    """True if model="auto" may ask the first users; they are not asked if too few of them could be,
-    if they return, if rewards arrive late, if arms come and go, behind a guard, or with `prior`,
-    `trust`, `centring` or `anytime`"""
+    asks: bool = True
+    """True if model="auto" may ask the first users how rewards are distributed; they are not asked
+    if too few of them could be, if they return, if rewards arrive late, if arms come and go, behind
+    a guard, or with `prior`, `trust`, `centring` or `anytime`"""
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
     empirical Bayes (`FadePrices`); "auto" is a curve if the link is identity, for which demand need
-    not be a line in the price, else those of a prior, or shrunk, or additive with sums of rewards
-    or more than 30 features"""
+    not be a line in the price, else those of a prior, or shrunk, or additive with sums of rewards,
+    more than 30 features, or few users for the noise (T mu < 1,300 and one product)"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """response of model "regression"; "auto" is "sign" for identity, logistic and probit links,
     else "linear"; "logistic" needs one shared parameter and rewards in [0, 1]"""

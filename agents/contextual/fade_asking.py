@@ -52,9 +52,9 @@ _REWARD_SD = 0.25
 class FadeAsking(Fading):
     """Ask the first users how rewards are distributed, then play arms by the model that fits.
 
-    With asks=True FADE's model of arms with parameters of their own, if the link is logistic or not
-    known. Which of `FadeArms` and `FadeCentred` is better depends on the law of rewards, which no
-    public fact tells::
+    FADE's model of arms with parameters of their own, if the link is logistic or not known. Which
+    of `FadeArms` and `FadeCentred` is better depends on the law of rewards, which no public fact
+    tells::
 
         first            play n users at random; sum rewards, and whether each is an end of its
                          range, such as 0 and 1; without a link contexts x and |x|^2, too; release

@@ -20,7 +20,6 @@ from dpbandit.agents.contextual.fading import (
     link_fixes_middle,
 )
 from dpbandit.agents.contextual.moments import FadeMoments
-from dpbandit.agents.contextual.shrunk_effects import ridge_of
 from dpbandit.base import MOST_ROUNDS, InputError
 from dpbandit.specs import AgentConfig, ContextualSpec, SellingSpec
 
@@ -47,6 +46,8 @@ _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _MAX_SHRUNK = 30
 """Largest number of features for which price lists have features="shrunk" by default"""
+_MIN_SHRUNK_BUDGET = 1_300
+"""Smallest T mu for which they have, below which a line loses less; at epsilon 1 T is 5,000"""
 _REGRESSION_MARGIN = 10
 """Factor on the noise with which `few_features` must still hold for features to be very few"""
 
@@ -57,7 +58,7 @@ class Fact(Flag):
     MASKED = auto()
     """arms come and go (masks), so that each arm's contexts need a Gram matrix of their own"""
     PRICED = auto()
-    """arms are prices"""
+    """arms are prices or premiums, whose margins are public"""
     SHARED = auto()
     """arms share one parameter"""
     WIDE = auto()
@@ -137,7 +138,8 @@ def features_for(settings: Any, spec: ContextualSpec) -> Features:
     """Return FADE's price features; "auto" is "curve" for the identity link, else "shrunk".
 
     With a prior they are those of its parameters, and "auto" is "additive" with sums of rewards,
-    without a trusted server, and with more than `_MAX_SHRUNK` features.
+    without a trusted server, with more than `_MAX_SHRUNK` features, and, for one product, where
+    users are few for the noise (`_MIN_SHRUNK_BUDGET`).
     """
     if settings.features != "auto":
         return cast(Features, settings.features)
@@ -145,11 +147,13 @@ def features_for(settings: Any, spec: ContextualSpec) -> Features:
     if settings.trust != "central" or model_for(settings, spec) != "prices":
         return "additive"
     if settings.prior is not None:  # `FadeCurve` takes none
-        shrunk = len(settings.prior.mean) == ridge_of(spec.dim).size
-        return "shrunk" if shrunk else "additive"
-    if spec.link == "identity":
+        shrunk = demand_spec(cast(SellingSpec, spec), "shrunk").dim
+        return "shrunk" if len(settings.prior.mean) == shrunk else "additive"
+    several = cast(SellingSpec, spec).n_products > 1
+    if spec.link == "identity" and not several:
         return "curve"
-    return "shrunk" if spec.dim <= _MAX_SHRUNK else "additive"
+    many = several or spec.horizon * settings.plan().mu >= _MIN_SHRUNK_BUDGET
+    return "shrunk" if many and spec.dim <= _MAX_SHRUNK else "additive"
 
 
 def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
@@ -160,12 +164,13 @@ def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
     """
     if settings.anytime:
         spec = replace(spec, horizon=MOST_ROUNDS)
-    model, features = model_for(settings, spec), features_for(settings, spec)
+    model = model_for(settings, spec)
     if model in ("prices", "demand") and not spec.priced:
         raise InputError(
             f"FADE with model={model!r} plays a list of prices (dpbandit/OJPricing-v0), got a "
             f"{type(spec).__name__}: use model='auto'."
         )
+    features = features_for(settings, spec)
     values = ((one.name, getattr(settings, one.name), one.default) for one in fields(settings))
     changed = {name: value for name, value, usual in values if value != usual}
     changed = {name: value for name, value in changed.items() if name not in _CHOOSING}

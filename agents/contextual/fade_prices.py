@@ -124,7 +124,7 @@ class ScoredSales(Fading):
         x, crossed = customer_features(x, self.features)
         level, slope = np.split(self._played, [x.shape[-1]], axis=1)
         if crossed is not None:
-            slope = np.vecdot(crossed, slope)[..., None]
+            slope = np.vecdot(crossed[..., None, :], self._by_effect(slope))
         no_sale = self._no_sale_odds(np.vecdot(x, level), slope)
         return np.asarray(self.spec.largest_margins(context) / (1 + no_sale))
 
@@ -228,7 +228,8 @@ class ScoredSales(Fading):
         x, crossed = customer_features(customers, self.features)  # (R, N, d)
         effects = self._effects.T.take(price, axis=1).swapaxes(0, 1)
         if crossed is not None:
-            effects = effects * crossed.swapaxes(1, 2)[:, :, None]
+            pairs = effects[:, :, None] * crossed.swapaxes(1, 2)[:, None, :, None]
+            effects = pairs.reshape(len(x), self.statistic.dim - x.shape[-1], *price.shape[1:])
         d, by_coordinate = x.shape[-1], np.empty((len(x), self.statistic.dim, *price.shape[1:]))
         by_coordinate[:, :d], by_coordinate[:, d:] = x.swapaxes(1, 2)[:, :, None], effects
         by_coordinate /= sqrt(2)
@@ -240,13 +241,19 @@ class ScoredSales(Fading):
         d = x.shape[-1]
         level, slope = policies[..., :d] @ x.swapaxes(1, 2), policies[..., None, d:]
         if crossed is not None:
-            slope = (policies[..., d:] @ crossed.swapaxes(1, 2))[..., None]
+            slope = self._by_effect(policies[..., d:]) @ crossed.swapaxes(1, 2)[:, None]
+            slope = slope.swapaxes(-1, -2)
         margins = self.spec.largest_margins(customers * self.spec.context_norm)
         best = np.empty(level.shape, np.int64)
         for j in range(level.shape[1]):  # one at a time, which needs less memory
             no_sale = self._no_sale_odds(level[:, j], slope[:, j])
             best[:, j] = ((1 + no_sale) / margins).argmin(axis=-1)
         return best
+
+    def _by_effect(self, slopes: Floats) -> Floats:
+        """Return parameters (..., e m) of pairs as those of each of the arms' e features."""
+        e = self._effects.shape[1]
+        return slopes.reshape(*slopes.shape[:-1], e, slopes.shape[-1] // e)
 
     def _no_sale_odds(self, level: Floats, slope: Floats) -> Floats:
         """Return P(no sale) / P(sale) at K prices for sqrt(2) utility = level + effect . slope."""
@@ -257,9 +264,10 @@ class ScoredSales(Fading):
 def prior_precision(dim: int, length: int, features: Features) -> Floats:
     """Return prior precisions of all `length` parameters for `dim` customer features."""
     if features == "shrunk":
-        return ridge_of(dim)
+        return ridge_of(dim, length)
     if features == "interactions":
-        return np.repeat(_CROSSED_PRIOR, dim) ** -2.0
+        level, slope = _CROSSED_PRIOR
+        return np.concatenate([np.full(dim, level), np.full(length - dim, slope)]) ** -2.0
     return np.full(length, PRIOR) ** -2.0
 
 
@@ -374,6 +382,9 @@ class FadePrices(WarmStarted, ScoredSales):
                             theta = the mean over priors, weighted by their evidence; a constant
                             and a slope that all customers share have wide priors; this slope
                             is drawn more widely, and the draw reflected if it would be positive
+
+    Offers of several products at prices (`OfferSpec`) are played alike, with a direction for each
+    product beside the price in every row.
 
     p is computed from the theta in force when the reward arrives. With delayed rewards the prices
     of a batch are therefore those of older policies, each for its share of the synthetic customers.

@@ -8,27 +8,35 @@ WIDTHS = ((0.3, 0.1), (2.0, 0.1), (8.0, 0.1), (2.0, 1.0), (8.0, 1.0), (8.0, 4.0)
 """Candidate prior standard deviations of the effects of customers' features on utility, and on its
 slope in the price"""
 _COMMON_STDDEV = 27.0, 15.0
-"""Prior standard deviations of the constant and of the price slope that all customers share"""
+"""Prior standard deviations of the constant, and of the price slope and the effects of products
+that all customers share"""
 _FIT_STDDEV = 4.0, 2.0
 """Prior standard deviations, in place of `WIDTHS`, of the one fit to the releases"""
 
 
-def ridge_of(dim: int, widths: tuple[float, float] = _FIT_STDDEV) -> Floats:
-    """Return prior precisions of parameters of "shrunk" `demand_rows`, (2 dim + 2,)."""
+def ridge_of(dim: int, length: int, widths: tuple[float, float] = _FIT_STDDEV) -> Floats:
+    """Return prior precisions of the `length` parameters of "shrunk" `demand_rows`.
+
+    The effect of a product has the same prior for each feature as that feature's on utility.
+    """
+    constant, shared = _COMMON_STDDEV
     level, slope = np.full(dim, widths[0]), np.full(dim, widths[1])
-    return np.concatenate([level, _COMMON_STDDEV, slope]) ** -2.0
+    products = length // (dim + 1) - 2  # directions in which products differ
+    common, of_product = np.array([constant, shared]), np.append(shared, level)
+    return np.concatenate([level, common, slope, *[of_product] * products]) ** -2.0
 
 
 def averaged(mode: Floats, precision: Floats, dim: int) -> tuple[Floats, Floats]:
     """Return the mean (R, D) over candidate priors, and the likeliest one's precision (R, D, D).
 
-    The `mode` and `precision` of the fit with `ridge_of(dim)` give a quadratic likelihood
+    The `mode` and `precision` of the fit with `ridge_of` give a quadratic likelihood
     exp(b . theta - theta' L theta / 2), from which every prior of `WIDTHS` has its posterior and
     its evidence in closed form. Means are averaged with the evidence as weights.
     """
-    b, likelihood = np.matvec(precision, mode), precision - np.diag(ridge_of(dim))
-    ridges = np.array([ridge_of(dim, widths) for widths in WIDTHS])[:, None]  # (6, 1, D)
-    precisions = likelihood + ridges[..., None] * np.eye(ridges.shape[-1])  # (6, R, D, D)
+    D = mode.shape[1]
+    b, likelihood = np.matvec(precision, mode), precision - np.diag(ridge_of(dim, D))
+    ridges = np.array([ridge_of(dim, D, widths) for widths in WIDTHS])[:, None]  # (6, 1, D)
+    precisions = likelihood + ridges[..., None] * np.eye(D)  # (6, R, D, D)
     means = np.linalg.solve(precisions, np.broadcast_to(b[..., None], (*precisions.shape[:-1], 1)))
     means = means[..., 0]
     log_determinant = np.log(ridges).sum(axis=-1) - np.linalg.slogdet(precisions)[1]

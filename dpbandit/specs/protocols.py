@@ -192,10 +192,8 @@ class Spec:
     nouns: ClassVar[tuple[str, str]] = ("rounds", "action")
     """words for rounds (or users) and for an action in messages"""
     priced: ClassVar[bool] = False
-    """True if actions are indices in a list of prices whose margins are known, perhaps given the
-    context"""
-    sells: ClassVar[bool] = False
-    """True if a reward is units sold times a margin that is a public function of the context"""
+    """True if actions are prices or premiums, and a reward is units sold times a margin that is a
+    public function of action and context"""
     returning: ClassVar[bool] = False
     """True if a person may come several times, up to the limit in `visits`"""
     covers: ClassVar[frozenset[Covered]] = LATER_ACTIONS

@@ -25,12 +25,17 @@ class SellingSpec(ContextualSpec):
     """Base class of arms whose reward is units sold times a margin, public given the context."""
 
     kind: ClassVar[str] = "a list of prices"
-    sells: ClassVar[bool] = True
+    priced: ClassVar[bool] = True
 
     @property
     def levels(self) -> tuple[float, ...]:
         """Price, or premium, of each arm in dollars, by which the arms differ."""
         raise NotImplementedError
+
+    @property
+    def n_products(self) -> int:
+        """Number of different products that arms sell."""
+        return 1
 
     def margins_at(self, context: Floats) -> Floats:
         """Return each arm's dollars per unit, (..., K), for contexts (..., d)."""
@@ -65,7 +70,6 @@ class PriceListSpec(SellingSpec):
     """
 
     nouns: ClassVar[tuple[str, str]] = ("customers", "price")
-    priced: ClassVar[bool] = True
     prices: tuple[float, ...]
     """price of each arm in dollars"""
     unit_cost: float = 0.0
@@ -116,8 +120,10 @@ class PriceListSpec(SellingSpec):
 
 
 @cache
-def _margins(prices: tuple[float, ...], unit_cost: float, most_units: int) -> Floats:
-    margins = most_units * (np.array(prices) - unit_cost)
+def _margins(
+    prices: tuple[float, ...], unit_cost: float | tuple[float, ...], most_units: int
+) -> Floats:
+    margins = most_units * (np.array(prices) - np.array(unit_cost))
     margins.flags.writeable = False  # the cache hands out one array
     return margins
 
@@ -131,6 +137,7 @@ class PremiumSpec(SellingSpec):
     """
 
     kind: ClassVar[str] = ContextualSpec.kind
+    measured_as = "prices"
     premiums: tuple[float, ...]
     """premium of each arm in dollars"""
     base_margin: tuple[float, ...]
@@ -170,6 +177,69 @@ class PremiumSpec(SellingSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OfferSpec(SellingSpec):
+    """Arms that are offers of a product at a price; the reward is units sold times the margin.
+
+    A customer buys what she is offered, or nothing. An agent may treat offers as unrelated arms, or
+    use the margins and learn the demand for all products at all prices.
+    """
+
+    kind: ClassVar[str] = ContextualSpec.kind
+    prices: tuple[float, ...]
+    """price of each arm in dollars"""
+    unit_costs: tuple[float, ...]
+    """cost in dollars of a unit of each arm's product, below the arm's price"""
+    products: tuple[int, ...]
+    """number of each arm's product, from 0 on, none left out"""
+    most_units: int = 1
+    """largest number of units that a customer buys"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("prices", "unit_costs", "products"):
+            if len(getattr(self, name)) != self.n_actions:
+                raise InputError(
+                    f"Expected {name}={getattr(self, name)} to have one number for each of "
+                    f"n_actions={self.n_actions} arms."
+                )
+        pairs = zip(self.unit_costs, self.prices, strict=True)
+        if not all(cost < price < np.inf for cost, price in pairs):
+            raise InputError(
+                f"Expected finite prices={self.prices} above unit_costs={self.unit_costs}."
+            )
+        if {*self.products} != {*range(len({*self.products}))}:
+            raise InputError(
+                f"Expected products={self.products} to be whole numbers from 0, none left out."
+            )
+        whole("most_units", self.most_units, 1, MOST_ROUNDS)
+
+    @property
+    def margins(self) -> Floats:
+        """Margin in dollars, for each offer, of all units that a customer may buy, (K,)."""
+        return _margins(self.prices, self.unit_costs, self.most_units)
+
+    @property
+    def n_products(self) -> int:
+        return max(self.products) + 1
+
+    def with_features(self, dim: int) -> Self:
+        # Margins do not depend on contexts: arms stay offers
+        return replace(self, dim=dim, context_bound=1.0, context_order=2)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        return self.prices
+
+    def margins_at(self, context: Floats) -> Floats:
+        # the same for all contexts
+        margins = np.array(self.prices) - np.array(self.unit_costs)
+        return np.full((*context.shape[:-1], self.n_actions), margins)
+
+    def largest_margins(self, context: Floats) -> Floats:
+        return self.margins
+
+
+@dataclass(frozen=True, kw_only=True)
 class CostSpec(PremiumSpec):
     """Arms that are prices of units whose cost varies: it is a feature of the context.
 
@@ -178,8 +248,6 @@ class CostSpec(PremiumSpec):
 
     kind: ClassVar[str] = "a list of prices of units whose costs vary"
     nouns: ClassVar[tuple[str, str]] = ("customers", "price")
-    priced: ClassVar[bool] = True
-    measured_as = "prices"
     operator_sees_round: ClassVar[bool] = True
 
     @classmethod

@@ -17,7 +17,7 @@ from scipy.special import expit, ndtri, softmax
 
 from dpbandit.base import Floats, InputError, Ints, at_least, norms, one_of, whole
 from dpbandit.envs.contextual.problems import TidalChoices, UserTable
-from dpbandit.specs import ContextualSpec, PriceListSpec
+from dpbandit.specs import OfferSpec, PriceListSpec
 
 CameraContext: TypeAlias = Literal["posterior", "answers", "score"]
 CONTEXTS = ("posterior", "answers", "score")  # encodings, see `CameraPeople.context`
@@ -302,7 +302,8 @@ class CameraOffer(_CameraSales):
         `Box`, shape (11,), as in `dpbandit/CameraPricing-v0`; with `contexts="answers"` (17,).
 
     Rewards:
-        Hundreds of dollars: (price - unit cost) if the customer buys, else 0; in [0, 2.29].
+        Hundreds of dollars: (price - unit cost) if the customer buys, else 0; in [0, 2.29]. Camera,
+        price and unit cost of each offer are public: `env.unwrapped.spec`.
 
     Arguments:
         * `contexts`: encoding of answers: posterior, answers or score. `tasks`: tasks answered, 1
@@ -313,15 +314,16 @@ class CameraOffer(_CameraSales):
     """
 
     def __post_init__(self) -> None:
-        levels = np.array(frozen()["price_levels"])
+        levels = frozen()["price_levels"]
+        cameras = len(_OFFERED_CAMERAS)
         costs = [_BASE_COST + _FEATURE_COST * (len(names) - 1) for names in _OFFERED_CAMERAS]
         products = np.repeat([camera(*names) for names in _OFFERED_CAMERAS], len(levels), axis=0)
-        self._set_arms(
-            products,
-            np.tile(levels, len(_OFFERED_CAMERAS)),
-            (levels - np.array(costs)[:, None]).ravel(),
-        )
-        self.spec = ContextualSpec(
+        prices, unit_costs = np.tile(levels, cameras), np.repeat(costs, len(levels)).round(2)
+        self._set_arms(products, prices, prices - unit_costs)
+        self.spec = OfferSpec(
+            prices=tuple(prices.tolist()),
+            unit_costs=tuple(unit_costs.tolist()),
+            products=tuple(np.repeat(range(cameras), len(levels)).tolist()),
             n_actions=len(products),
             dim=self._dim(),
             horizon=self.horizon,

@@ -40,7 +40,7 @@ from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.people import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.specs.rivals import RivalsSpec
-from dpbandit.specs.selling import PriceListSpec, SellingSpec
+from dpbandit.specs.selling import OfferSpec, PriceListSpec, SellingSpec
 from tests.broken.ledgers import PromisesAlone
 from tests.each import asserting, by_rota, each, refused
 from tests.envs.contextual.ratings_files import ARGUMENTS
@@ -205,6 +205,8 @@ def plays(name, spec):
         return False
     if name in PRICING:
         of_demand = name in ("fade-prices", "fade-curve")  # margins may depend on the customer
+        if isinstance(spec, OfferSpec):  # which are no prices of one product
+            return name == "fade-prices"
         return isinstance(spec, SellingSpec if of_demand else PriceListSpec)
     if name in AT_HOME and isinstance(spec, PriceListSpec):
         return False

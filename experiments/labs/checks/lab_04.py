@@ -10,8 +10,7 @@ def _certified(claim: float) -> float:
     from dpbandit.agents import ShariffSheffetUCB
     from dpbandit.running.compare import certify
 
-    claimed = {"epsilon": float(claim), "delta": 1e-5, "calibration": "paper"}
-    printed = ShariffSheffetUCB(refresh_every=20, **claimed)
+    printed = ShariffSheffetUCB(epsilon=float(claim), calibration="paper", refresh_every=20)
     return certify(printed, "OJPricing", horizon=2_000, accountants=False).epsilon
 
 

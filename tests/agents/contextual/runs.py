@@ -9,7 +9,7 @@ import pytest
 from dpbandit import InputError, play
 from dpbandit.agents import FADE
 from dpbandit.specs.protocols import ContextualSpec
-from dpbandit.specs.selling import CostSpec, PriceListSpec
+from dpbandit.specs.selling import CostSpec, OfferSpec, PriceListSpec
 from tests.each import asserting
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=200, reward_low=-1.0)
@@ -25,6 +25,16 @@ PRICES = PriceListSpec(
 )
 COSTS = CostSpec.of(
     PRICES.prices, (0.2, 0.8), feature=1, length=sqrt(2), dim=2, horizon=200, most_units=2
+)
+OFFERS = OfferSpec(
+    n_actions=3,
+    dim=2,
+    horizon=200,
+    prices=(1.0, 1.5, 2.0),
+    unit_costs=(0.5, 1.0, 0.5),
+    products=(0, 1, 1),
+    reward_high=1.5,
+    link="other",
 )
 REWARDS = FADE(coding="rewards")
 

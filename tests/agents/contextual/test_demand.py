@@ -12,7 +12,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.ledger import no_data
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
-from dpbandit.specs.selling import PremiumSpec, PriceListSpec
+from dpbandit.specs.selling import OfferSpec, PremiumSpec, PriceListSpec
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import billboard_differences
 from dpbandit.testing.tapes import World, recording, run
@@ -35,6 +35,10 @@ PREMIUMS = PremiumSpec(
     most_units=4,
     reward_high=15.0,
 )
+OFFERED = {
+    "n_actions": 5, "dim": 2, "horizon": 300, "reward_high": 3.0, "products": (0, 0, 1, 2, 2),
+    "prices": (1.0, 3.0, 2.0, 1.0, 2.5), "unit_costs": (0.5, 0.5, 1.0, 0.5, 0.5),
+}  # fmt: skip
 
 
 @dataclass(init=False, eq=False)
@@ -63,11 +67,12 @@ def pricing(scores, replicas=2, **fields):
 
 @each("features", ["additive", "interactions", "shrunk"])
 @each("order", [1, 2, np.inf])
-def test_rows_have_norm_at_most_one_whatever_the_context(features, order):
+@each("several", [False, True])
+def test_rows_have_norm_at_most_one_whatever_the_context(features, order, several):
     """Property: contexts inside, on and far beyond the public bound, and no numbers at all."""
-    spec = PriceListSpec(
-        n_actions=3, dim=4, horizon=9, prices=(1, 2, 4), context_bound=3.0, context_order=order
-    )
+    facts = {"dim": 4, "context_bound": 3.0, "context_order": order}
+    spec = PriceListSpec(n_actions=3, horizon=9, prices=(1, 2, 4), **facts)
+    spec = OfferSpec(**OFFERED | facts) if several else spec
     rng = np.random.default_rng(0)
     context = rng.standard_normal((2000, 4)) * rng.choice([0.1, 1, 10, 1e200], size=(2000, 1))
     context[rng.random(2000) < 0.1] = np.nan
@@ -96,6 +101,51 @@ def test_rows_by_hand():
     assert type(inner) is ContextualSpec
     assert (inner.horizon, inner.delay, inner.link, inner.shared) == (9, 4, "logistic", True)
     assert (inner.reward_low, inner.reward_high) == (0.0, 1.0)
+
+
+@each("features", ["additive", "interactions", "shrunk"])
+def test_rows_of_offers_by_hand(features):
+    """Golden: prices scale to -1, 1, 0, -1, 1/2, products point to the corners of a triangle, at
+    120 degrees, and both are shrunk by sqrt(2) beside each other; x multiplies all three."""
+    spec, x = OfferSpec(**OFFERED), np.array([0.6, 0.8])
+    d = demand_spec(spec, features).dim
+    sizes = {"additive": (2, 1), "interactions": (2, 2), "shrunk": (3, 3)}[features]
+    assert d == sizes[0] + 3 * sizes[1]
+    common = [0.2, *0.92**0.5 * x]
+    times = {"additive": [1.0], "interactions": x, "shrunk": common}[features]
+    rows = demand_rows(spec, x[None], features)[0] * 2**0.5
+    effects = rows[:, sizes[0] :].reshape(5, 3, sizes[1])
+    np.testing.assert_allclose(effects[:, 0], np.outer([-1, 1, 0, -1, 0.5], times) / 2**0.5)
+    corners = effects[:, 1:, 0] * 2**0.5 / times[0]
+    cosines = np.where(np.equal.outer(spec.products, spec.products), 1, -0.5)
+    np.testing.assert_allclose(corners @ corners.T, cosines, atol=1e-12)
+
+
+def test_an_offer_says_what_it_earns():
+    """Golden: margins are prices minus costs, times the units at most; 1.6 dollars of 2 x 0.5 and
+    2 x 2.5 possible ones are all and a third of the units."""
+    spec = OfferSpec(**OFFERED, most_units=2)
+    np.testing.assert_allclose(spec.margins, [1, 5, 2, 1, 4])
+    np.testing.assert_allclose(spec.margins_at(np.zeros((1, 2))), [[0.5, 2.5, 1, 0.5, 2]])
+    sold = spec.share_sold(np.zeros((2, 2)), np.array([0, 1]), np.array([1.6, 1.6]))
+    np.testing.assert_allclose(sold, [1.0, 0.32])
+    assert type(spec.with_features(7)) is OfferSpec
+
+
+@each(
+    ("changed", "told"), [
+        ({"unit_costs": (0.5, 0.5, 2.0, 0.5, 0.5)}, "above unit_costs"),
+        ({"prices": (1.0, 2.0)}, "one number for each of n_actions=5"),
+        ({"products": (0, 0, 1, 3, 3)}, "whole numbers from 0, none left out"),
+    ],
+)  # fmt: skip
+def test_wrong_offers_are_refused(changed, told):
+    refused(told, OfferSpec, **OFFERED | changed)
+
+
+def test_a_curve_is_of_one_product():
+    told = "prices of one product for a curve, got 3 products"
+    refused(told, demand_rows, OfferSpec(**OFFERED), np.zeros((1, 2)), "curve")
 
 
 def test_scores_are_margins_times_probabilities():

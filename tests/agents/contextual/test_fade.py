@@ -12,6 +12,7 @@ from dpbandit.agents import FADE, BatchMoment, FadeAsking, FullBudgetFADE
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
+from dpbandit.agents.contextual.fade_choice import features_for
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_regression import (
     FadeLogistic,
@@ -31,6 +32,7 @@ from dpbandit.testing.checks import check_joint_dp
 from tests.agents.contextual.runs import (
     COSTS,
     DISJOINT,
+    OFFERS,
     PRICES,
     REWARDS,
     SHARED,
@@ -57,11 +59,11 @@ VARIANTS = {
     "regression": (FADE(model="regression", response="linear"), SHARED),
     "logistic": (FADE(model="regression", response="logistic"), SHARED), "demand": (FADE(), PRICES),
     "demand of rewards": (REWARDS, PRICES), "interactions": (FADE(features="interactions"), PRICES),
-    "curve": (FADE(), replace(PRICES, link="identity")), "costs": (FADE(), COSTS),
-    "additive": (FADE(features="additive"), PRICES),
+    "curve": (FADE(), replace(PRICES, link="identity")), "offers": (FADE(), OFFERS),
+    "costs": (FADE(features="shrunk"), COSTS), "shrunk": (FADE(features="shrunk"), PRICES),
     "curve, delayed": (FADE(features="curve"), replace(PRICES, delay=20)),
     "other batches": (FADE(model="moments", first_batch=70, growth=0.0, fade=0.9), DISJOINT),
-    "delayed": (FADE(), replace(PRICES, delay=20)),
+    "delayed": (FADE(features="shrunk"), replace(PRICES, delay=20)),
     "centred": (FADE(model="moments", centring="private"), DISJOINT),
     "centred arms": (FADE(centring="private"), DISJOINT),
     "centred regression": (FADE(model="regression", centring="private"), SHARED),
@@ -88,6 +90,7 @@ OJ = OJPricing(horizon=200).spec
         (REWARDS, contextual(shared=True), FadeRegression),
         (LOGISTIC, contextual(shared=True, reward_low=0.0), FadeLogistic),
         (FADE(), OJ, FadePrices), (REWARDS, OJ, Priced), (FADE(), COSTS, FadePrices),
+        (FADE(), OFFERS, FadePrices), (FADE(), replace(OFFERS, link="identity"), FadePrices),
         (FADE(model="regression"), contextual(), FadeTrying),
         (FADE(model="moments"), contextual(dim=3), FadeMoments),
         (FADE(model="moments", centring="public"), OJ, FadeMoments),
@@ -98,9 +101,9 @@ OJ = OJPricing(horizon=200).spec
         (FADE(), contextual(dim=3, horizon=10_965, link="other"), FadeArms),
         (FADE(), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
         (FADE(), contextual(dim=3, horizon=1000, link="other"), FadeArms),
-        (FADE(asks=True), contextual(dim=4, horizon=5000, link="other"), FadeAsking),
-        (FADE(), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
-        (FADE(asks=True), contextual(horizon=500, link="other"), FadeCentred),
+        (FADE(), contextual(dim=4, horizon=5000, link="other"), FadeAsking),
+        (FADE(asks=False), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
+        (FADE(), contextual(horizon=500, link="other"), FadeCentred),
     ],
 )  # fmt: skip
 def test_choice_of_the_model(config, spec, player):
@@ -108,6 +111,19 @@ def test_choice_of_the_model(config, spec, player):
     > d: at d = 3, K = 2, mu = 0.26805 from T = 120 sqrt(6) / mu = 1096.6 on, for clicks ten times
     that; at d = 20 from 8,001 on, whatever the noise."""
     assert type(config.make(spec, Streams([0]))) is player
+
+
+@each(
+    ("epsilon", "horizon", "spec", "features"), [
+        (1.0, 4_849, OJ, "additive"), (1.0, 4_850, OJ, "shrunk"), (inf, 1, OJ, "shrunk"),
+        (1.0, 4_849, COSTS, "additive"), (1.0, 4_850, COSTS, "shrunk"), (0.1, 9, OFFERS, "shrunk"),
+        (1.0, 9_000, replace(OJ, link="identity"), "curve"),
+    ],
+)  # fmt: skip
+def test_choice_of_price_features(epsilon, horizon, spec, features):
+    """Golden: mu = 0.26805 at epsilon 1, so that T mu = 1,300 at T = 4,850; several products are
+    always told apart customer by customer."""
+    assert features_for(FADE(epsilon=epsilon), replace(spec, horizon=horizon)) == features
 
 
 @each(
@@ -121,7 +137,8 @@ def test_choice_of_the_model(config, spec, player):
 def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
     """Golden: link(0) is 0, 1/2 or unknown; the middle of the range is it or is not."""
     spec = contextual(dim=3, **fields)
-    assert FADE().make(spec, Streams([0])).statistic.level_weight == 0.2 * learned
+    agent = FADE(asks=False).make(spec, Streams([0]))
+    assert agent.statistic.level_weight == 0.2 * learned
     if fields.get("link") == "other":
         return
     asked = FADE(centring="private").make(spec, Streams([0]))
@@ -247,7 +264,7 @@ def test_problems_it_does_not_play_are_refused(config, spec, sentence):
     refused(sentence, config.make, spec, Streams([0]))
 
 
-@each("spec", [ARMS, SHARED, OJ])
+@each("spec", [ARMS, SHARED, replace(OJ, horizon=10_000)])
 def test_each_release_of_the_baseline_has_the_noise_of_one(spec):
     """Golden: the players of FADE; a first batch of 0.3 of FADE's; noise S / mu, no fading; epsilon
     infinity, and why in words."""
@@ -291,7 +308,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         FadeArms: 2 * sqrt(1 + 0.15**2 + 0.2**2 * (variant in LEVELS)),
         FadeSlates: sqrt(4 * 1.09 + 2 * 0.275**2),
         FadeCurve: sqrt(4 + 4.5 * 0.35**2),
-        FadePrices: sqrt(4 + 4.5 * (0.35 if variant == "additive" else 0.5) ** 2),
+        FadePrices: sqrt(4 + 4.5 * (0.35 if variant == "demand" else 0.5) ** 2),
     }[type(inner)]
     seen = sqrt(sum(config.fade ** (2 * k) for k in range(len(sums._ends))))
     share = 1.0
@@ -326,7 +343,7 @@ def adversaries(spec, count, seed):
     return x, rng.integers(0, spec.n_actions, count), rng.choice(odd, count)
 
 
-STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards", "additive")
+STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards", "shrunk")
 
 
 @every_variant

@@ -77,20 +77,20 @@ def test_answers_are_played_at_random_for_a_first_batch_of_their_own():
 def test_who_is_not_asked(changed, fields):
     """Golden: noise of at most a fifth in the share of answers, and without a link 4 features."""
     for link in ("other", "logistic")[: 1 + (fields != {"dim": 3})]:
-        assert isinstance(FADE(asks=True).chosen(asked(link=link)), FadeAsking)
+        assert isinstance(FADE().chosen(asked(link=link)), FadeAsking)
         spec = asked(**{"link": link, **fields})
-        assert not isinstance(FADE(**{"asks": True} | changed).chosen(spec), FadeAsking)
+        assert not isinstance(FADE(**changed).chosen(spec), FadeAsking)
 
 
 def test_who_returns_or_may_be_vetoed_is_not_asked():
     """Golden: their wrappers play the variant without questions, at its own noise."""
     visit = asked(link="logistic", horizon=4_000)
     people = replace(ReturningUsers(horizon=4_000, people=400).spec, visit=visit)
-    assert isinstance(FADE(asks=True).chosen(people.visit), FadeAsking)
-    wrapped = PerPerson(FADE(asks=True)).make(people, Streams([0]))
+    assert isinstance(FADE().chosen(people.visit), FadeAsking)
+    wrapped = PerPerson(FADE()).make(people, Streams([0]))
     assert not isinstance(wrapped.inner, FadeAsking)
     assert wrapped.ledger == PerPerson(FADE(asks=False)).make(people, Streams([0])).ledger
-    guarded = Guard(FADE(asks=True)).make(asked(link="other"), Streams([0]))
+    guarded = Guard(FADE()).make(asked(link="other"), Streams([0]))
     assert not isinstance(guarded.inner, FadeAsking)
 
 
@@ -154,7 +154,7 @@ def test_regret_falls_with_epsilon_on_a_log_of_clicks():
     data = {"item": item, "click": 1 * clicks, **dict(zip("abc", x.T, strict=True))}
     ranges = dict.fromkeys("abc", (-1, 1))
     log = RecommendationFromLog(data, items=range(6), features=ranges, horizon=8_000)
-    agents = {str(epsilon): FADE(epsilon=epsilon, asks=True) for epsilon in (0.3, 1.0, 10.0, inf)}
+    agents = {str(epsilon): FADE(epsilon=epsilon) for epsilon in (0.3, 1.0, 10.0, inf)}
     found = compare(log, agents, replicas=12, seed=7).summary().set_index("agent")
     mean, error = found["mean"], found["se"]
     for less, more in zip(list(agents)[:-1], list(agents)[1:], strict=True):

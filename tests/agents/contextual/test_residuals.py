@@ -362,7 +362,7 @@ def test_priors_are_averaged_by_their_evidence():
     y = np.array([A[0] @ [3, 0, 1, -2, 0.1, 0], A[1] @ [0.1, 0.2, 2, -5, 2, -3]])
     mode, precision = [], []
     for one, seen in zip(A, y, strict=True):
-        precision.append(one.T @ one + np.diag(ridge_of(2)))
+        precision.append(one.T @ one + np.diag(ridge_of(2, 6)))
         mode.append(np.linalg.solve(precision[-1], one.T @ seen))
     theta, kept = averaged(np.array(mode), np.array(precision), 2)
     for r in range(2):
