@@ -66,8 +66,8 @@ class FADE(OnDevices, WarmStarted):
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
     empirical Bayes (`FadePrices`); "auto" is a curve if the link is identity, for which demand need
-    not be a line in the price, else those of a prior, or shrunk, or additive with sums of rewards,
-    more than 30 features, or few users for the noise (T mu < 1,300 and one product)"""
+    not be a line in the price, else those of a prior, or shrunk, or additive with sums of rewards
+    or more than 30 features"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """response of model "regression"; "auto" is "sign" for identity, logistic and probit links,
     else "linear"; "logistic" needs one shared parameter and rewards in [0, 1]"""

@@ -46,8 +46,6 @@ _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _MAX_SHRUNK = 30
 """Largest number of features for which price lists have features="shrunk" by default"""
-_MIN_SHRUNK_BUDGET = 1_300
-"""Smallest T mu for which they have, below which a line loses less; at epsilon 1 T is 5,000"""
 _REGRESSION_MARGIN = 10
 """Factor on the noise with which `few_features` must still hold for features to be very few"""
 
@@ -138,8 +136,7 @@ def features_for(settings: Any, spec: ContextualSpec) -> Features:
     """Return FADE's price features; "auto" is "curve" for the identity link, else "shrunk".
 
     With a prior they are those of its parameters, and "auto" is "additive" with sums of rewards,
-    without a trusted server, with more than `_MAX_SHRUNK` features, and, for one product, where
-    users are few for the noise (`_MIN_SHRUNK_BUDGET`).
+    without a trusted server, and with more than `_MAX_SHRUNK` features.
     """
     if settings.features != "auto":
         return cast(Features, settings.features)
@@ -149,11 +146,9 @@ def features_for(settings: Any, spec: ContextualSpec) -> Features:
     if settings.prior is not None:  # `FadeCurve` takes none
         shrunk = demand_spec(cast(SellingSpec, spec), "shrunk").dim
         return "shrunk" if len(settings.prior.mean) == shrunk else "additive"
-    several = cast(SellingSpec, spec).n_products > 1
-    if spec.link == "identity" and not several:
+    if spec.link == "identity" and cast(SellingSpec, spec).n_products == 1:
         return "curve"
-    many = several or spec.horizon * settings.plan().mu >= _MIN_SHRUNK_BUDGET
-    return "shrunk" if many and spec.dim <= _MAX_SHRUNK else "additive"
+    return "shrunk" if spec.dim <= _MAX_SHRUNK else "additive"
 
 
 def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:

@@ -52,8 +52,8 @@ def test_recommendations_follow_public_facts():
     assert recommend(ContextualSpec(**told)) == "fade:epsilon=1"
     assert recommend(ContextualSpec(**told, link="other"), 2) == "fade:epsilon=2"
     assert recommend(ContextualSpec(**{**told, "dim": 1})) == "race-imed:epsilon=1"
-    assert recommend("ConvexBandit") == "private-bandit:parameters=halved:epsilon=1"
-    assert recommend("ConvexBandit", env_kwargs={"loss": "quadratic"}) == "private-bandit:epsilon=1"
+    assert recommend("ConvexBandit") == "slope-bandit:epsilon=1"
+    assert recommend("ConvexBandit", env_kwargs={"loss": "quadratic"}) == "slope-bandit:epsilon=1"
     assert recommend("StockPricing") == recommend(ReferencePricing(reference="paid")) == "uniform"
     ordered = {"oversold": "order"}
     assert recommend("StockPricing", env_kwargs=ordered) == "fade:epsilon=1"

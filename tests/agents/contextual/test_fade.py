@@ -12,7 +12,6 @@ from dpbandit.agents import FADE, BatchMoment, FadeAsking, FullBudgetFADE
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
-from dpbandit.agents.contextual.fade_choice import features_for
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_regression import (
     FadeLogistic,
@@ -60,10 +59,10 @@ VARIANTS = {
     "logistic": (FADE(model="regression", response="logistic"), SHARED), "demand": (FADE(), PRICES),
     "demand of rewards": (REWARDS, PRICES), "interactions": (FADE(features="interactions"), PRICES),
     "curve": (FADE(), replace(PRICES, link="identity")), "offers": (FADE(), OFFERS),
-    "costs": (FADE(features="shrunk"), COSTS), "shrunk": (FADE(features="shrunk"), PRICES),
+    "costs": (FADE(), COSTS), "additive": (FADE(features="additive"), PRICES),
     "curve, delayed": (FADE(features="curve"), replace(PRICES, delay=20)),
     "other batches": (FADE(model="moments", first_batch=70, growth=0.0, fade=0.9), DISJOINT),
-    "delayed": (FADE(features="shrunk"), replace(PRICES, delay=20)),
+    "delayed": (FADE(), replace(PRICES, delay=20)),
     "centred": (FADE(model="moments", centring="private"), DISJOINT),
     "centred arms": (FADE(centring="private"), DISJOINT),
     "centred regression": (FADE(model="regression", centring="private"), SHARED),
@@ -111,19 +110,6 @@ def test_choice_of_the_model(config, spec, player):
     > d: at d = 3, K = 2, mu = 0.26805 from T = 120 sqrt(6) / mu = 1096.6 on, for clicks ten times
     that; at d = 20 from 8,001 on, whatever the noise."""
     assert type(config.make(spec, Streams([0]))) is player
-
-
-@each(
-    ("epsilon", "horizon", "spec", "features"), [
-        (1.0, 4_849, OJ, "additive"), (1.0, 4_850, OJ, "shrunk"), (inf, 1, OJ, "shrunk"),
-        (1.0, 4_849, COSTS, "additive"), (1.0, 4_850, COSTS, "shrunk"), (0.1, 9, OFFERS, "shrunk"),
-        (1.0, 9_000, replace(OJ, link="identity"), "curve"),
-    ],
-)  # fmt: skip
-def test_choice_of_price_features(epsilon, horizon, spec, features):
-    """Golden: mu = 0.26805 at epsilon 1, so that T mu = 1,300 at T = 4,850; several products are
-    always told apart customer by customer."""
-    assert features_for(FADE(epsilon=epsilon), replace(spec, horizon=horizon)) == features
 
 
 @each(
@@ -264,7 +250,7 @@ def test_problems_it_does_not_play_are_refused(config, spec, sentence):
     refused(sentence, config.make, spec, Streams([0]))
 
 
-@each("spec", [ARMS, SHARED, replace(OJ, horizon=10_000)])
+@each("spec", [ARMS, SHARED, OJ])
 def test_each_release_of_the_baseline_has_the_noise_of_one(spec):
     """Golden: the players of FADE; a first batch of 0.3 of FADE's; noise S / mu, no fading; epsilon
     infinity, and why in words."""
@@ -308,7 +294,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         FadeArms: 2 * sqrt(1 + 0.15**2 + 0.2**2 * (variant in LEVELS)),
         FadeSlates: sqrt(4 * 1.09 + 2 * 0.275**2),
         FadeCurve: sqrt(4 + 4.5 * 0.35**2),
-        FadePrices: sqrt(4 + 4.5 * (0.35 if variant == "demand" else 0.5) ** 2),
+        FadePrices: sqrt(4 + 4.5 * (0.35 if variant == "additive" else 0.5) ** 2),
     }[type(inner)]
     seen = sqrt(sum(config.fade ** (2 * k) for k in range(len(sums._ends))))
     share = 1.0
@@ -343,7 +329,7 @@ def adversaries(spec, count, seed):
     return x, rng.integers(0, spec.n_actions, count), rng.choice(odd, count)
 
 
-STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards", "shrunk")
+STEEP = ("arms", "answers", "slates", "logistic", "demand", "demand of rewards", "additive")
 
 
 @every_variant

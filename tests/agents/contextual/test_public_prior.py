@@ -164,15 +164,14 @@ def test_imagined_slates_are_chosen_from_by_the_prior(monkeypatch):
 
 
 SHRUNK = Prior([0.0, 1.0, 0.0, 0.5, -0.5, -2.0], 0.5)
-"""Prior of the six parameters that a long run learns by default"""
+"""Prior of the six parameters that a run learns by default"""
 
 
 @each("prior", [None, Prior([0.0, 1.0, -2.0], 0.5), SHRUNK])
 def test_imagined_customers_see_the_prices_that_were_asked(prior):
     """Oracle: what each batch asked, by the parameters that were in force while it ran; the first
     batch without a prior asked at random."""
-    features = "auto" if prior else "shrunk"
-    agent = FADE(prior=prior, first_batch=5, features=features).make(PRICES, Streams([0]))
+    agent = FADE(prior=prior, first_batch=5).make(PRICES, Streams([0]))
     rng, in_force = np.random.default_rng(0), []
     for _ in range(23):
         in_force.append(agent._played.copy())
