@@ -9,7 +9,7 @@ from dpbandit.agents.convex.one_point import range_of, with_values
 from dpbandit.agents.convex.slopes import Slopes
 from dpbandit.base import AnyArray, Bools, Floats, Ints, clip_range, rows
 from dpbandit.domains.projections import nearest
-from dpbandit.privacy import ledger_of
+from dpbandit.privacy import ledger_of, no_data
 from dpbandit.privacy.batches import CountedSums, gaussian_mu
 from dpbandit.privacy.fading import growing_batches
 
@@ -49,8 +49,9 @@ class SlopeBandit(Points):
     Guarantee:
         epsilon-DP of all points for replacing one round's loss, even if later losses depend on
         earlier points: given coins and releases, a value is in one sum, which it moves by at most
-        W, its range, and that sum is released once (`CountedSums`). At delta > 0 noise is Gaussian
-        where this has less variance, and the guarantee (epsilon, delta)-DP.
+        W, its range, and that sum is released once (`CountedSums`). Values are clipped: a
+        loss that declares a wrong curvature or range costs regret, not privacy. At delta > 0 noise
+        is Gaussian where this has less variance, and the guarantee (epsilon, delta)-DP.
 
     **Regret.** No bound is proved. Losses that change between batches mislead the posterior, and
     adversaries that see the point of a round know s: then play `private-bandit`.
@@ -77,7 +78,8 @@ class SlopeBandit(Points):
 
     def fit(self) -> None:
         with_values(self, self.spec)
-        self.slopes = Slopes(self.loss, self.R)
+        if not self.flat():
+            self.slopes = Slopes(self.loss, self.R)
 
     def begin(self) -> None:
         r, T = self.domain.inner_radius, self.spec.horizon
@@ -91,6 +93,8 @@ class SlopeBandit(Points):
         self.variance = W**2 * (1 / mu**2 if (mu := gaussian_mu(e, d)) else 2 / e**2)
         pairs = max(1, ceil(sqrt(self.variance) / (2 * r * self.slopes.bound)))
         self.ends = growing_batches(T, first=2 * k * pairs, growth=1.0)
+        if not self.ends:  # no batch is over before the last round: nothing to explore for
+            self.resting, self.ledger = True, no_data()
         self.normals = self.streams.normals("directions", k, k)
         self.futures = self.streams.normals("futures", _FUTURES, k)
         self.coins = self.streams.uniforms("signs")
@@ -116,9 +120,15 @@ class SlopeBandit(Points):
         else:
             self.advance()
 
+    @property
+    def directions(self) -> Floats:
+        """Orthonormal directions of the batch, (R, D, k)."""
+        return self.columns.swapaxes(-1, -2)
+
     def explore(self, directions: Floats, share: Floats, length: Floats, middle: Floats) -> None:
         """Begin a batch that explores in a share (R,) of its rounds (steps 1 and 2)."""
-        self.directions, self.steps = directions, self.domain.embedded(directions)
+        # stored as columns: rounding depends on layout, and pickles make arrays contiguous
+        self.columns, self.steps = directions.swapaxes(-1, -2), self.domain.embedded(directions)
         self.share, self.length, self.around = share, length, middle
         self.explored: Ints = np.zeros(self.R, np.int64)
         self.counts: Ints = np.zeros((self.R, self.k + 1), np.int64)

@@ -21,10 +21,19 @@ import numpy as np
 
 from dpbandit.agent import Points, started
 from dpbandit.agents.convex.leaders import slope
-from dpbandit.base import Floats, InputError, privacy_target
+from dpbandit.base import Floats, InputError, positive, privacy_target
 from dpbandit.domains.projections import nearest
 from dpbandit.losses.loss import Loss, minimise_quadratic
-from dpbandit.privacy import BatchSum, Gaussian, GaussianSpend, KNorm, Parallel, ledger_of, mu_of
+from dpbandit.privacy import (
+    BatchSum,
+    Gaussian,
+    GaussianSpend,
+    KNorm,
+    Parallel,
+    ledger_of,
+    mu_of,
+    no_data,
+)
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.pure import KNormSpend
 
@@ -38,15 +47,17 @@ class Slopes:
     def __init__(self, loss: Loss, replicas: int) -> None:
         # |g + Q y| <= L at y = r g / |g|, r the inner radius, is at least |g| + H r
         self.bound = loss.lipschitz - loss.curvature * loss.domain.inner_radius
-        if not (loss.quadratic and self.bound > 0):
+        if not loss.quadratic or self.bound <= 0:
             raise InputError(
                 f"Expected losses of public curvature with private slopes, got {loss}: choose "
                 "pftal or noisy-sgd where data are observed, private-bandit where values are."
             )
+        positive("lipschitz - curvature x inner_radius", self.bound)
         self.domain, k = loss.domain, loss.domain.affine_dim
         self._full, basis = loss.hessian, loss.domain.basis
         self.form: Floats = self._full if basis is None else basis.T @ self._full @ basis
-        self._even = np.allclose(self.form, self.form[0, 0] * np.eye(k), rtol=1e-12, atol=0)
+        even = self.form[0, 0] * np.eye(k)  # but for the rounding of `basis`
+        self._even = np.allclose(self.form, even, rtol=0, atol=1e-12 * abs(self.form[0, 0]))
         self.precision: Floats = np.tile(k / self.bound**2 * np.eye(k), (replicas, 1, 1))
         self._moment: Floats = np.zeros((replicas, k))
 
@@ -102,9 +113,10 @@ class SlopeLeader(Points):
     Guarantee:
         epsilon-DP of all points for replacing one round's datum, even if an adversary chooses later
         losses by them: a datum is in one sum, which it moves by at most 2 B and which is released
-        once (parallel composition). K-norm noise has scale 2 B / epsilon; at delta > 0 noise is
-        Gaussian of stddev 2 B / mu if this has less variance, and the guarantee (epsilon,
-        delta)-DP. Weights and points are post-processing.
+        once (parallel composition). Slopes are clipped to B: a loss that declares a wrong curvature
+        or Lipschitz constant costs regret, not privacy. K-norm noise has scale 2 B / epsilon; at
+        delta > 0 noise is Gaussian of stddev 2 B / mu if this has less variance, and the guarantee
+        (epsilon, delta)-DP. Weights and points are post-processing.
 
     **Regret.** If data are independent over rounds, a batch's error is of the order of |noise| / n
     and B / sqrt n. Where the loss rises as the square of the error (curved losses; linear losses on
@@ -128,7 +140,8 @@ class SlopeLeader(Points):
         privacy_target(self.epsilon, self.delta)
 
     def fit(self) -> None:
-        self.slopes = Slopes(self.loss, self.R)
+        if not self.flat():
+            self.slopes = Slopes(self.loss, self.R)
 
     def begin(self) -> None:
         k, B = self.domain.affine_dim, self.slopes.bound
@@ -139,10 +152,12 @@ class SlopeLeader(Points):
         )
         if mu**2 * (k + 1) > ratio**2:
             law, spend = Gaussian(2 * B / mu), GaussianSpend(mu, "slopes of batches")
-        self.ledger = ledger_of(self.epsilon, Parallel((spend,)), without="exact slopes")
         self.variance = law.variance(k)
         first = max(1, ceil(sqrt(k * self.variance) / B))
         ends = growing_batches(self.spec.horizon, first=first, growth=1.0)
+        self.ledger = ledger_of(self.epsilon, Parallel((spend,)), without="exact slopes")
+        if not ends:  # no batch is over before the last round
+            self.resting, self.ledger = True, no_data()
         self.batches = [
             BatchSum(
                 k,

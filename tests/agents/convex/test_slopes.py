@@ -6,12 +6,14 @@ from math import inf
 import numpy as np
 import pytest
 
+from dpbandit import certify
 from dpbandit.agents import PFTAL, PrivateBandit, SlopeBandit, SlopeLeader
 from dpbandit.agents.convex.slopes import Slopes
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Simplex
 from dpbandit.envs.convex.online_losses import ConvexPricing
 from dpbandit.losses import Experts, Linear, Quadratic, Squared, TiltedQuadratic
+from dpbandit.testing import check_agent
 from tests.agents.convex.convex_runs import BALL, NONE, play, sphere, targets, told, valued
 from tests.each import refused
 
@@ -32,6 +34,43 @@ def test_curvature_is_public_and_slopes_are_bounded(loss):
     change = loss.value(x, z) - loss.value(centre, z)
     np.testing.assert_allclose(slopes.loss(g, x), change, rtol=0, atol=1e-9)
     assert np.linalg.norm(g, axis=1).max() <= slopes.bound * (1 + 1e-9)
+
+
+class Misdeclared(Linear):
+    """Quadratic of private curvature with steep gradients, declared as linear and almost flat."""
+
+    lipschitz, value_range = 0.2, (-0.1, 0.1)
+
+    def value(self, x, z):
+        return np.vecdot(x, z) * (1 + 5 * np.vecdot(x, z))
+
+    def gradient(self, x, z):
+        return z * (1 + 10 * np.vecdot(x, z)[..., None])
+
+
+class Flat(Squared):
+    lipschitz = 0.0
+
+
+def test_privacy_does_not_rest_on_what_losses_declare():
+    """Property: over several batches, also on a loss whose curvature, slopes and values are not as
+    declared, users move inputs by their sensitivity at most and copies go on exactly. It would
+    catch a sum that is not clipped, and a result that depends on the layout of arrays."""
+    for loss in (Linear(BALL), Misdeclared(BALL), TiltedQuadratic(Simplex(3))):
+        moves = "sensitivity: inputs move by"
+        for config, spec in ((SlopeLeader, told(loss, 60)), (SlopeBandit, valued(loss, 60))):
+            assert any(moves in line for line in check_agent(config(epsilon=8.0), spec, rounds=60))
+
+
+def test_without_anything_to_learn_the_centre_is_played():
+    """Golden: if no batch is over before the last round, or the loss is constant, no data is used,
+    at epsilon 0, and there is no exploration."""
+    for agent, spec in (
+        *((SlopeLeader(), told(loss, 6)) for loss in (Linear(BALL), Flat(Ball(2)))),
+        *((SlopeBandit(), valued(loss, 20)) for loss in (Linear(BALL), Flat(Ball(2)))),
+    ):
+        assert certify(agent, spec, accountants=False).epsilon == 0
+        assert not agent.make(spec, Streams([0])).act(NONE).any()
 
 
 def test_other_losses_are_refused():
