@@ -19,9 +19,9 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from dpbandit.agent import Points, started
+from dpbandit.agent import Delta, Epsilon, Points, started
 from dpbandit.agents.convex.leaders import slope
-from dpbandit.base import Floats, InputError, positive, privacy_target
+from dpbandit.base import Floats, InputError, positive
 from dpbandit.domains.projections import nearest
 from dpbandit.losses.loss import Loss, minimise_quadratic
 from dpbandit.privacy import (
@@ -47,7 +47,7 @@ class Slopes:
     def __init__(self, loss: Loss, replicas: int) -> None:
         # |g + Q y| <= L at y = r g / |g|, r the inner radius, is at least |g| + H r
         self.bound = loss.lipschitz - loss.curvature * loss.domain.inner_radius
-        if not loss.quadratic or self.bound <= 0:
+        if not loss.quadratic or self.bound <= 0 or not (self.bound**2):  # which may underflow
             raise InputError(
                 f"Expected losses of public curvature with private slopes, got {loss}: choose "
                 "pftal or noisy-sgd where data are observed, private-bandit where values are."
@@ -130,14 +130,11 @@ class SlopeLeader(Points):
     (1.0, 0.0)
     """
 
-    epsilon: float = 1.0
+    epsilon: Epsilon = 1.0
     """target, > 0; inf plays without privacy"""
-    delta: float = 0.0
+    delta: Delta = 0.0
     """target, in [0, 1); noise is K-norm, or Gaussian if this has less variance at delta"""
     slopes = started(Slopes)
-
-    def check(self) -> None:
-        privacy_target(self.epsilon, self.delta)
 
     def fit(self) -> None:
         if not self.flat():

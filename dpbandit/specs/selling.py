@@ -63,23 +63,13 @@ class SellingSpec(ContextualSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PriceListSpec(SellingSpec):
-    """Arms that are prices: the reward is units sold, mostly 0 or 1, times price - unit cost.
+class PricedArmsSpec(SellingSpec):
+    """Base class of arms with one price each, whose margins are the same for all contexts."""
 
-    An agent may treat prices as unrelated arms, or use the margins and learn only the demand.
-    """
-
-    nouns: ClassVar[tuple[str, str]] = ("customers", "price")
     prices: tuple[float, ...]
     """price of each arm in dollars"""
-    unit_cost: float = 0.0
-    """cost of a unit in dollars, below every price"""
     most_units: int = 1
     """largest number of units that a customer buys"""
-    followed: bool = False
-    """True if customers' purchases depend on the prices of earlier customers"""
-    measured_as = "prices"
-    operator_sees_round: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,23 +77,20 @@ class PriceListSpec(SellingSpec):
             raise InputError(
                 f"Expected {len(self.prices)} prices to be as many as n_actions={self.n_actions}."
             )
-        if not (self.unit_cost < min(self.prices) and max(self.prices) < np.inf):
-            raise InputError(
-                f"Expected finite prices={self.prices} above unit_cost={self.unit_cost}."
-            )
         whole("most_units", self.most_units, 1, MOST_ROUNDS)
 
     @property
-    def carries(self) -> bool:
-        return self.followed
+    def cost_of_units(self) -> float | tuple[float, ...]:
+        """Cost of a unit in dollars, one for all arms or one for each."""
+        raise NotImplementedError
 
     @property
     def margins(self) -> Floats:
-        """Margin in dollars, at each price, of all units that a customer may buy, (K,)."""
-        return _margins(self.prices, self.unit_cost, self.most_units)
+        """Margin in dollars, of each arm, of all units that a customer may buy, (K,)."""
+        return _margins(self.prices, self.cost_of_units, self.most_units)
 
     def with_features(self, dim: int) -> Self:
-        # Margins do not depend on contexts: it stays a list of prices
+        # Margins do not depend on contexts: arms keep their prices
         return replace(self, dim=dim, context_bound=1.0, context_order=2)
 
     @property
@@ -112,7 +99,7 @@ class PriceListSpec(SellingSpec):
 
     def margins_at(self, context: Floats) -> Floats:
         # the same for all contexts
-        margins = np.array(self.prices) - self.unit_cost
+        margins = np.array(self.prices) - np.array(self.cost_of_units)
         return np.full((*context.shape[:-1], self.n_actions), margins)
 
     def largest_margins(self, context: Floats) -> Floats:
@@ -120,12 +107,41 @@ class PriceListSpec(SellingSpec):
 
 
 @cache
-def _margins(
-    prices: tuple[float, ...], unit_cost: float | tuple[float, ...], most_units: int
-) -> Floats:
-    margins = most_units * (np.array(prices) - np.array(unit_cost))
+def _margins(prices: tuple[float, ...], cost: float | tuple[float, ...], most_units: int) -> Floats:
+    margins = most_units * (np.array(prices) - np.array(cost))
     margins.flags.writeable = False  # the cache hands out one array
     return margins
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceListSpec(PricedArmsSpec):
+    """Arms that are prices: the reward is units sold, mostly 0 or 1, times price - unit cost.
+
+    An agent may treat prices as unrelated arms, or use the margins and learn only the demand.
+    """
+
+    nouns: ClassVar[tuple[str, str]] = ("customers", "price")
+    unit_cost: float = 0.0
+    """cost of a unit in dollars, below every price"""
+    followed: bool = False
+    """True if customers' purchases depend on the prices of earlier customers"""
+    measured_as = "prices"
+    operator_sees_round: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (-np.inf < self.unit_cost < min(self.prices) and max(self.prices) < np.inf):
+            raise InputError(
+                f"Expected finite prices={self.prices} above unit_cost={self.unit_cost}."
+            )
+
+    @property
+    def carries(self) -> bool:
+        return self.followed
+
+    @property
+    def cost_of_units(self) -> float:
+        return self.unit_cost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +193,7 @@ class PremiumSpec(SellingSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfferSpec(SellingSpec):
+class OfferSpec(PricedArmsSpec):
     """Arms that are offers of a product at a price; the reward is units sold times the margin.
 
     A customer buys what she is offered, or nothing. An agent may treat offers as unrelated arms, or
@@ -185,58 +201,38 @@ class OfferSpec(SellingSpec):
     """
 
     kind: ClassVar[str] = ContextualSpec.kind
-    prices: tuple[float, ...]
-    """price of each arm in dollars"""
     unit_costs: tuple[float, ...]
     """cost in dollars of a unit of each arm's product, below the arm's price"""
     products: tuple[int, ...]
     """number of each arm's product, from 0 on, none left out"""
-    most_units: int = 1
-    """largest number of units that a customer buys"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("prices", "unit_costs", "products"):
+        for name in ("unit_costs", "products"):
             if len(getattr(self, name)) != self.n_actions:
                 raise InputError(
                     f"Expected {name}={getattr(self, name)} to have one number for each of "
                     f"n_actions={self.n_actions} arms."
                 )
         pairs = zip(self.unit_costs, self.prices, strict=True)
-        if not all(cost < price < np.inf for cost, price in pairs):
+        if not all(-np.inf < cost < price < np.inf for cost, price in pairs):
             raise InputError(
                 f"Expected finite prices={self.prices} above unit_costs={self.unit_costs}."
             )
-        if {*self.products} != {*range(len({*self.products}))}:
+        for product in self.products:
+            whole("each of products", product, 0)
+        if max(self.products) >= len({*self.products}):
             raise InputError(
-                f"Expected products={self.products} to be whole numbers from 0, none left out."
+                f"Expected products={self.products} to be numbered from 0, none left out."
             )
-        whole("most_units", self.most_units, 1, MOST_ROUNDS)
 
     @property
-    def margins(self) -> Floats:
-        """Margin in dollars, for each offer, of all units that a customer may buy, (K,)."""
-        return _margins(self.prices, self.unit_costs, self.most_units)
+    def cost_of_units(self) -> tuple[float, ...]:
+        return self.unit_costs
 
     @property
     def n_products(self) -> int:
         return max(self.products) + 1
-
-    def with_features(self, dim: int) -> Self:
-        # Margins do not depend on contexts: arms stay offers
-        return replace(self, dim=dim, context_bound=1.0, context_order=2)
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        return self.prices
-
-    def margins_at(self, context: Floats) -> Floats:
-        # the same for all contexts
-        margins = np.array(self.prices) - np.array(self.unit_costs)
-        return np.full((*context.shape[:-1], self.n_actions), margins)
-
-    def largest_margins(self, context: Floats) -> Floats:
-        return self.margins
 
 
 @dataclass(frozen=True, kw_only=True)

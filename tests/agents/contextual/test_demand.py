@@ -123,29 +123,28 @@ def test_rows_of_offers_by_hand(features):
 
 def test_an_offer_says_what_it_earns():
     """Golden: margins are prices minus costs, times the units at most; 1.6 dollars of 2 x 0.5 and
-    2 x 2.5 possible ones are all and a third of the units."""
+    2 x 2.5 possible ones are all and a third of the units. Several products have no curve."""
     spec = OfferSpec(**OFFERED, most_units=2)
     np.testing.assert_allclose(spec.margins, [1, 5, 2, 1, 4])
     np.testing.assert_allclose(spec.margins_at(np.zeros((1, 2))), [[0.5, 2.5, 1, 0.5, 2]])
     sold = spec.share_sold(np.zeros((2, 2)), np.array([0, 1]), np.array([1.6, 1.6]))
     np.testing.assert_allclose(sold, [1.0, 0.32])
     assert type(spec.with_features(7)) is OfferSpec
+    refused("curve, got 3 products", demand_rows, spec, np.zeros((1, 2)), "curve")
 
 
 @each(
     ("changed", "told"), [
         ({"unit_costs": (0.5, 0.5, 2.0, 0.5, 0.5)}, "above unit_costs"),
-        ({"prices": (1.0, 2.0)}, "one number for each of n_actions=5"),
-        ({"products": (0, 0, 1, 3, 3)}, "whole numbers from 0, none left out"),
+        ({"unit_costs": (0.5, 0.5, -np.inf, 0.5, 0.5)}, "above unit_costs"),
+        ({"prices": (1.0, 2.0)}, "2 prices to be as many as n_actions=5"),
+        ({"products": (0, 0, 1)}, "one number for each of n_actions=5"),
+        ({"products": (0, 0, 1, 3, 3)}, "numbered from 0, none left out"),
+        ({"products": (0, 0, 1, 2.0, 2)}, "each of products"),
     ],
 )  # fmt: skip
 def test_wrong_offers_are_refused(changed, told):
     refused(told, OfferSpec, **OFFERED | changed)
-
-
-def test_a_curve_is_of_one_product():
-    told = "prices of one product for a curve, got 3 products"
-    refused(told, demand_rows, OfferSpec(**OFFERED), np.zeros((1, 2)), "curve")
 
 
 def test_scores_are_margins_times_probabilities():
