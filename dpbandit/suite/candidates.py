@@ -6,7 +6,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from dpbandit.agents.catalogue import entries
-from dpbandit.agents.contextual.fade_choice import MODELS
+from dpbandit.agents.contextual.fade import MODELS
 from dpbandit.base import InputError, Ints
 from dpbandit.results.problems import Setup
 from dpbandit.results.runs import early_marks

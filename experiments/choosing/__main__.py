@@ -14,7 +14,7 @@ import pandas as pd
 import typer
 from rich.console import Console
 
-from dpbandit.agents.contextual.fade_choice import Model
+from dpbandit.agents.contextual.fade import Model
 from dpbandit.base import InputError, check_writable, whole, write_csv
 from dpbandit.experiments.choosing.problems import (
     COUNT,

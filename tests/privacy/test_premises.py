@@ -13,7 +13,7 @@ import pytest
 
 from dpbandit import InputError, certify, compare
 from dpbandit.agents import FADE, AllocationTS, Guard, PerPerson
-from dpbandit.agents.contextual import fade_choice
+from dpbandit.agents.contextual import fade as fade_module
 from dpbandit.base import reached
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player
@@ -157,7 +157,7 @@ def test_a_price_in_turn_is_counted_whatever_was_asked():
     fade = FADE(epsilon=1.0, delta=0.2, model="prices", features="curve")
     config = premises.Around(config=fade, kind=premises.Vetoes)
     assert not billboard_differences(*two_worlds(config, spec, (0, 5), replicas=16))
-    with patch.object(fade_choice, "FadeCurve", premises.CountsWhatItIsTold):
+    with patch.object(fade_module, "FadeCurve", premises.CountsWhatItIsTold):
         with pytest.raises(InputError, match=r"action was played.*Vetoes does not say so"):
             certify(config, spec)
         with patch.object(premises.CountsWhatItIsTold, "own_coins", ("_counts",), create=True):
