@@ -236,7 +236,7 @@ PROBLEM = {
     "noise": 0.05,
 }
 TARGET = {"epsilon": 1.0, "delta": 1 / HORIZON}
-REPLICAS = 8
+REPLICAS = 40
 
 
 def play(agents: dict, norm: float = inf) -> dpbandit.Results:
@@ -377,6 +377,7 @@ for axes, (label, end, reading) in zip(panels, PUBLISHED, strict=False):
 for axes in panels:
     axes.legend(loc="upper left", frameon=False)
     axes.xaxis.set_major_formatter("{x:,.0f}")
+panels[1].set_ylim(top=85)  # with the band of the published curve
 panels[2].set_ylim(top=1250)
 sns.despine()
 

@@ -127,7 +127,7 @@ sets = compare(
     "AssortmentBandit",
     ["mnl-ucb", "fade-mnl:epsilon=4", "fade-mnl:epsilon=1"],
     horizon=1_500,
-    replicas=4,
+    replicas=100,
     seed=11,
     progress=False,
 )
@@ -202,7 +202,7 @@ ordering = StockPricing(horizon=3_000, stock=900, oversold="order")
 proof = certify("fade", ordering, accountants=False)
 print(f"fade: epsilon {proof.epsilon:.3f}")
 assert proof.epsilon <= 1
-RUNS = 12
+RUNS = 100
 
 
 def earned_in(world) -> np.ndarray:
