@@ -178,7 +178,9 @@ def test_checks_never_raise_and_never_tell(capsys):
         check(*call)
         return capsys.readouterr().out
 
-    assert said("1.3", 42.2) == said("1.3", np.array([42.2])) == "1.3: right.\n"
+    for answer in (42.2, np.array([42.2]), [42.2], "42.2", " $42.20"):
+        assert said("1.3", answer) == "1.3: right.\n"
+    assert said("11.4", " C") == "11.4: right.\n"
     for answer in ("four", None, np.array([3, 42]), [], float("nan"), 2.0, 200):
         line = said("1.3", answer)
         assert line.startswith("1.3: not yet. ")

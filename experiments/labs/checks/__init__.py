@@ -15,6 +15,8 @@ by the number before the dot::
   parameters of the first test are the names of the answers, in the order of the call.
 * A test is as tolerant as the exercise needs, for instance `median < 50`, and as narrow as other
   seeds allow; it looks up nothing in the notebook, so it computes again what it compares with.
+* A test that is false is repeated with `plain` answers: the entry of a list of one, the number in
+  "1.69", the letter in " C". Other types that a test does not take have a row with a hint.
 * A hint says where to look. Neither hints nor the notebook without solutions may have a number
   that passes as the answer: `tests/experiments/test_labs.py` tries them all.
 * An exercise that is answered in words has a string in place of rows: what a good answer does. The
@@ -31,6 +33,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
 from typing import Any, NamedTuple
+
+import numpy as np
 
 Test = Callable[..., Any]
 """Function of a student's answers that returns a true value if they are right"""
@@ -89,7 +93,7 @@ def outcome_of(exercise: str, answers: Sequence[Any]) -> Outcome:
         if answer is ...:
             return Outcome(exercise, "", f"no answer yet: give `{name}` a value in a cell above.")
     for test, hint in rows:
-        if not _holds(test, answers):
+        if not (_holds(test, answers) or _holds(test, answers, plain)):
             return Outcome(exercise, NO, f"not yet. {hint}")
     return Outcome(exercise, YES, "right.")
 
@@ -107,10 +111,29 @@ def answer_names(exercise: str) -> tuple[str, ...]:
     return () if isinstance(rows, str) else tuple(signature(rows[0][0]).parameters)
 
 
-def _holds(test: Test, answers: Sequence[Any]) -> bool:
+def plain(answer: Any) -> Any:
+    """Return the entry of a list or array of one, and a number or lower-case letters for text.
+
+    >>> [plain(answer) for answer in ([1.69], "1,200", " C", [1, 2])]
+    [1.69, 1200.0, 'c', [1, 2]]
+    """
+    if isinstance(answer, list | tuple | set | frozenset) and len(answer) == 1:
+        (answer,) = answer
+    if isinstance(answer, np.ndarray) and answer.size == 1:
+        answer = answer.item()
+    if isinstance(answer, str):
+        letters = answer.strip().lower()
+        try:
+            answer = float(letters.removeprefix("$").replace(",", ""))
+        except ValueError:
+            answer = letters
+    return answer
+
+
+def _holds(test: Test, answers: Sequence[Any], form: Callable[[Any], Any] | None = None) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return bool(test(*answers))
+            return bool(test(*(map(form, answers) if form else answers)))
     except Exception:  # an answer may be anything
         return False
