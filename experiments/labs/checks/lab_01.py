@@ -17,7 +17,7 @@ CHECKS: Checks = {
     "1.2": [
         (
             lambda mean_regrets: np.shape(mean_regrets) == (6,),
-            "Give one number for each exploration.",
+            "Give a list of six numbers, one for each exploration.",
         ),
         (
             lambda mean_regrets: np.argmin(mean_regrets) in (1, 2, 3),
@@ -25,7 +25,8 @@ CHECKS: Checks = {
         ),
         (
             lambda mean_regrets: np.allclose(mean_regrets, _MEAN_REGRETS, rtol=0.06),
-            "Oracle minus expected, in dollars a customer, averaged over rounds and shops.",
+            "Oracle minus expected, in dollars a customer, averaged over rounds and shops, in the "
+            "order of the exercise.",
         ),
     ],
     "1.3": [
@@ -35,8 +36,8 @@ CHECKS: Checks = {
         ),
         (
             lambda learning_cost: 40.5 < learning_cost < 44,
-            "The learner's regret minus that of the best single price, same customers: it is a "
-            "small part of the learner's regret.",
+            "The learner's regret (not the noisy one) minus that of the best single price, same "
+            "customers: it is a small part of the learner's regret.",
         ),
     ],
     "1.4": [
