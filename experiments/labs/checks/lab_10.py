@@ -4,7 +4,7 @@ from dpbandit.experiments.labs.checks import Checks
 
 CHECKS: Checks = {
     "10.1": [
-        (lambda refused: isinstance(refused, str), "Keep the text of the error, `str(refusal)`."),
+        (lambda refused: isinstance(refused, str), "Keep the text of the error, `str(error)`."),
         (
             lambda refused: "always 1" in refused,
             "The sentence says what is wrong with the column of sales: hand over sales alone.",
@@ -30,14 +30,14 @@ CHECKS: Checks = {
     "10.4": [
         (
             lambda offers_needed: 1_700 < offers_needed < 3_300,
-            "Give a number of offers. z grows like its root: how many would each of your four fits "
-            "have needed?",
+            "It is none of the four sizes. z grows like the root of the number of offers: how many "
+            "would each of your four fits have needed for the z that you want?",
         ),
     ],
     "10.5": [
         (
             lambda rounds_a_row: 7.4 < rounds_a_row < 7.55,
-            "All rounds over all rows; and your list has at least three entries.",
+            "Every round draws one of the rows of the log: divide all rounds by all rows.",
         )
     ],
 }
