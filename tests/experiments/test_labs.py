@@ -38,6 +38,7 @@ from dpbandit.experiments.labs import (
     write,
 )
 from dpbandit.experiments.labs.checks import NO, WORDS, YES, answer_names, checks_of, outcome_of
+from dpbandit.privacy import Fact
 from tests.each import by_rota, refused
 
 LABS = labs()
@@ -191,6 +192,27 @@ def test_checks_never_raise_and_never_tell(capsys):
     assert said("4.3").startswith("4.3: in words, for a person to read. A good answer says that ")
     for name in ("1.9", "99.1", "one", "", "-1.2", "1"):
         assert said(name, 3).startswith(f"{name}: no such exercise; ")
+
+
+def test_other_types_are_right_or_get_a_hint_on_their_type():
+    """Lab 17 by hand: sets and arrays of dishes, facts by name, a pair that is not in a set."""
+    dishes = {"not dish 1": set(), "not dish 0": np.array([1])}
+    assert outcome_of("17.3", [dishes, Fact.CELL]).right == YES
+    assert "Give a fact" in outcome_of("17.3", [dishes, "CELL"]).sentence
+    assert "two lists" in outcome_of("17.3", [{**dishes, "not dish 0": 1}, Fact.CELL]).sentence
+    assert outcome_of("17.4", [["DP-UCB", "FADE"]]).right == YES
+    assert "set of names" in outcome_of("17.4", [{"FADE": True, "DP-UCB": True}]).sentence
+    pair = ("AllocationTS", "private")
+    for pairs in ({pair}, [pair], [[*pair]]):
+        assert outcome_of("17.6", [pairs, Fact.PRESENCE]).right == YES
+    assert "set of pairs" in outcome_of("17.6", [pair, Fact.PRESENCE]).sentence
+
+
+def test_delta_is_wrong_without_its_factor():
+    """Exercise 17.2 at the notebook's frequencies, 0.148 and 0.895."""
+    assert outcome_of("17.2", [0.895 - np.exp(0.5) * 0.148]).right == YES
+    for wrong in (0.895 - 0.148, 0.895, 0.895 - 0.5 * 0.148, 0.148 - np.exp(0.5) * 0.895):
+        assert outcome_of("17.2", [wrong]).right == NO
 
 
 def constants(lab):
