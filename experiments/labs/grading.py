@@ -183,7 +183,8 @@ def _troubles(
     if errors:
         place, text = errors[0]
         cells = "a cell" if len(errors) == 1 else f"{len(errors)} cells"
-        yield f"{cells} raised an exception, code cell {place}: {text.rstrip('.')}."
+        first = "" if len(errors) == 1 else "first "
+        yield f"{cells} raised an exception, {first}code cell {place}: {text.rstrip('.')}."
     if code is None:
         yield f"it was stopped after {seconds:g} s, in code cell {cell}."
     elif "end" not in kinds:

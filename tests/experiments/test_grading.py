@@ -150,12 +150,12 @@ def test_a_class_is_graded_whatever_is_handed_in(run, tmp_path):
     assert tries == {("anna", "13.1"): "2"}
     for sentence in (
         "1 of 9, anna: 4 of 6 right.",
-        "bo: 2 cells raised an exception, code cell 3: SyntaxError: invalid syntax",
+        "bo: 2 cells raised an exception, first code cell 3: SyntaxError: invalid syntax",
         "cy: it was stopped after 40 s, in code cell 3.",
         "di: a cell raised an exception, code cell 4: NameError: name 'any_click' is not defined.",
         "ed: no check was run.",
         "flo: its process ended in code cell 3, with exit code 3.",
-        "gil: 2 cells raised an exception, code cell 4: ",
+        "gil: 2 cells raised an exception, first code cell 4: ",
         "No notebooks, and not graded: essay.txt.",
         "hal: it cannot be read as a notebook (JSONDecodeError).",
         "ida: it is a notebook of lab 1.",
