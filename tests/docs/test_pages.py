@@ -169,6 +169,32 @@ def test_labs_are_listed():
     assert listed == [(str(lab.number), lab.title, str(lab.minutes)) for lab in labs()]
 
 
+def numbers(words):
+    """The numbers of labs in order: 1, 2, 3 and 10 in "1 to 3, 10"."""
+    spans = re.findall(r"(\d+)(?: to (\d+))?", words)
+    return [n for first, last in spans for n in range(int(first), int(last or first) + 1)]
+
+
+def test_whoever_follows_a_selection_of_labs_has_done_what_each_needs():
+    """Both courses, week by week, and every other selection; of what a lab needs, the part before
+    a semicolon: the rest is about one section."""
+    text = (ROOT / "docs" / "howto" / "teach.md").read_text()
+    course, others = text.partition("| week |")[2].split("Other selections:")
+    weeks = [line.split("|") for line in course.splitlines() if re.match(r"\| \d", line)]
+    rows = [line.split("|") for line in others.splitlines() if re.match(r"\| [a-z].*\d", line)]
+    selections = [",".join(row[column] for row in weeks) for column in (2, 4)]
+    selections += [row[2].partition("with")[0].partition("then")[0] for row in rows]
+    assert len(selections) == 10
+    needs = {lab.number: lab.needs.partition(";")[0] for lab in labs()}
+    needs = {n: numbers(re.sub(r"section \d+ of ", "", words)) for n, words in needs.items()}
+    assert needs[4] == [1, 2, 3]
+    assert needs[9] == [1, 2, 3, 6]
+    for selection in selections:
+        chosen = numbers(selection)
+        for place, number in enumerate(chosen):
+            assert {*needs[number]} <= {*chosen[:place]}, (selection, number)
+
+
 HOWTO = ROOT / "docs" / "howto"
 OURS = re.compile(r"""gym\.make(?:_vec)?\(\s*["']dpbandit/""")
 
