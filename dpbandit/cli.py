@@ -30,7 +30,6 @@ COMMANDS = {
         "frontier",
         "Compute the least epsilon at which an agent loses no more than so much.",
     ),
-    "lab": ("labs", "List the teaching labs, write one as a notebook, or grade a class."),
 }
 """Command -> its module in `dpbandit.commands`, and its line in `dpbandit --help`."""
 SHELF_COMMANDS = {
@@ -74,6 +73,8 @@ class _Lazy(typer.core.TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, commands in ("Commands", COMMANDS), ("More", SHELF_COMMANDS):
+            if not commands:  # no optional module is here
+                continue
             with formatter.section(title):
                 formatter.write_dl([(name, line) for name, (_, line) in commands.items()])
 

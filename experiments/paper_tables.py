@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
@@ -171,8 +172,18 @@ def _tables() -> Mapping[str, PaperTable]:
         for shared in written["group"]
         for name, table in shared.pop("tables").items()
     ]
-    return {table.name: table for table in every}
+    home = files("dpbandit.experiments")
+    programs = {table.name: table.program.partition(":")[0].split(".") for table in every}
+    return {table.name: table for table in every if _there(home, programs[table.name])}
+
+
+def _there(home: Traversable, module: Sequence[str]) -> bool:
+    """Return True if a module below `home` is in the package, not deleted with its shelf."""
+    *folders, name = module
+    return any(
+        home.joinpath(*folders, part).is_file() for part in (f"{name}.py", f"{name}/__init__.py")
+    )
 
 
 TABLES = _tables()
-"""Name -> published table, as described in paper_tables.toml"""
+"""Name -> published table, as described in paper_tables.toml, unless its study was deleted"""

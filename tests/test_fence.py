@@ -128,6 +128,7 @@ def test_the_core_stands_alone(tmp_path):
     takes a minute. At one commit in three: imports of shelves are seen by tools/measures.py."""
     without([name for name in SHELVES if name != "tools"], tmp_path)
     ran(tmp_path, "-W", "ignore", "-c", EVERYTHING + CHECKS)
+    ran(tmp_path, "-m", "dpbandit", "--help")
     options = ["-q", "-n", "0", "--tb=short", "-p", "no:cacheprovider"]
     passed = ran(tmp_path, "-m", "pytest", *options, *CORE_TESTS.split())
     assert int(re.findall(r"(\d+) passed", passed)[-1]) > 100
