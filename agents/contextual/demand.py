@@ -37,8 +37,10 @@ _MAX_BENDS = 8
 """Largest number of principal components that describe a curve's deviation from a line"""
 _COMMON_SIZE, _CROSSED_SIZE = 0.2, sqrt(0.92)
 """Factors, in "shrunk" rows, of the constant and the price, and of the price times each feature"""
-_CONSTANT_SIZE, _BENDS_SIZE = 0.5, 0.7
-"""Value of a constant feature beside prices in [-1, 1]; largest row norm of `curve`'s components"""
+CURVE_CROSSED = sqrt(0.8 / 0.92)
+"""Price times a feature in "curve" rows, divided by that in "shrunk" rows"""
+_BENDS_SIZE = sqrt(0.12)
+"""Largest norm of an arm's `bends`"""
 
 _EXPLORATION = 0.3
 """Factor 0.3 in the probability 0.3 explore / t of a random price in round t, see `Priced`"""
@@ -85,7 +87,7 @@ def demand_rows(
         additive       (x, p~) / sqrt(2)        utility is linear in the price, one slope for all
         interactions   (x, p~ x) / sqrt(2)      the slope in the price depends on the customer
         shrunk         (x, 0.2, 0.2 p~, sqrt(0.92) p~ x) / sqrt(2): both, and a constant
-        curve          (x, curve(p)) / sqrt(2)  utility is a curve of the price, see `curve`
+        curve          (x, 0.2, 0.2 p~, sqrt(0.8) p~ x, bends(p)) / sqrt(2)     a curve, see `bends`
 
     With several products (`OfferSpec`) (p~, direction of the product) / sqrt(2) is in place of p~,
     and each of its numbers is multiplied by x, so that customers may differ in what they like.
@@ -108,8 +110,12 @@ def demand_rows(
         extra = extra[price]
     level, slope = customer_features(x, features)
     if slope is not None:
+        bends = bends_of(spec, features)
+        extra, bent = extra[..., : extra.shape[-1] - bends], extra[..., extra.shape[-1] - bends :]
         pairs = extra[..., :, None] * slope[..., None, :]
         extra = pairs.reshape(*pairs.shape[:-2], pairs.shape[-2] * pairs.shape[-1])
+        bent = np.broadcast_to(bent, (*extra.shape[:-1], bends))
+        extra = np.concatenate([extra, bent], axis=-1)
     lead = context.shape[:-1] if price is not None else (*context.shape[:-1], spec.n_actions)
     d = level.shape[-1]
     rows = np.empty((*lead, d + extra.shape[-1]))
@@ -126,10 +132,11 @@ def customer_features(x: Floats, features: Features) -> tuple[Floats, Floats | N
 
     The latter is None if all customers have the same slope, or curve. `x` (..., d) has norm <= 1.
     """
-    if features != "shrunk":
+    if features not in ("shrunk", "curve"):
         return x, x if features == "interactions" else None
     common = np.full((*x.shape[:-1], 1), _COMMON_SIZE)
-    crossed = np.concatenate([common, _CROSSED_SIZE * x], axis=-1)
+    size = _CROSSED_SIZE * (CURVE_CROSSED if features == "curve" else 1.0)
+    crossed = np.concatenate([common, size * x], axis=-1)
     return np.concatenate([x, common], axis=-1), crossed
 
 
@@ -137,7 +144,12 @@ def shared_slope(dim: int, features: Features) -> int | None:
     """Return the index in `demand_rows` of the price slope that all customers share, if any."""
     if features == "interactions":
         return None
-    return dim + 1 if features == "shrunk" else dim
+    return dim if features == "additive" else dim + 1
+
+
+def bends_of(spec: SellingSpec, features: Features) -> int:
+    """Return the number of `bends` among the features of an arm, which are the last ones."""
+    return bends(spec.levels).shape[1] if features == "curve" else 0
 
 
 def price_features(spec: SellingSpec, features: Features) -> Floats:
@@ -148,9 +160,9 @@ def price_features(spec: SellingSpec, features: Features) -> Floats:
             f"Expected prices of one product for a curve, got {spec.n_products} products: choose "
             "features='shrunk'."
         )
-    if features == "curve":
-        return curve(spec.levels)
     line = _line(spec.levels)
+    if features == "curve":
+        return np.hstack([line, bends(spec.levels)])
     if not several:
         return line
     return np.hstack([line, _directions(cast(OfferSpec, spec).products)]) * sqrt(0.5)
@@ -164,25 +176,22 @@ def _directions(products: tuple[int, ...]) -> Floats:
 
 
 @cache
-def curve(prices: tuple[float, ...]) -> Floats:
-    """Return m basis functions of a curve over K prices, (K, m), whose rows have norm <= 1.
+def bends(prices: tuple[float, ...]) -> Floats:
+    """Return basis functions of a curve over K prices, beside a line, (K, m), of norm <= 0.35.
 
-    Columns are the price, a constant, and up to eight principal components, largest first, of a
-    random walk over the prices whose linear fit is subtracted.
+    Columns are up to eight principal components, largest first, of a random walk over the prices
+    whose linear fit is subtracted.
 
-    >>> curve((1.0, 2.0, 3.0)).round(2).tolist()
-    [[-0.85, 0.43, 0.3], [0.0, 0.43, -0.6], [0.85, 0.43, 0.3]]
+    >>> bends((1.0, 2.0, 3.0)).round(2).tolist()
+    [[0.17], [-0.35], [0.17]]
     """
     p = _line(prices)[:, 0]
     line = np.column_stack([np.ones_like(p), p])
     off = np.eye(len(p)) - line @ np.linalg.pinv(line)
     values, U = np.linalg.eigh(off @ np.minimum(p[:, None], p) @ off)
-    bends = (U * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, : min(_MAX_BENDS, len(p) - 2)]
-    bends = bends * np.where(bends[-1:] < 0, -1.0, 1.0)  # a sign that does not depend on LAPACK
-    if bends.size:
-        bends = bends * (_BENDS_SIZE / max(float(norms(bends).max()), 1e-9))
-    rows = np.hstack([p[:, None], np.full((len(p), 1), _CONSTANT_SIZE), bends])
-    return rows / max(1.0, float(norms(rows).max()))
+    found = (U * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, : min(_MAX_BENDS, len(p) - 2)]
+    found = found * np.where(found[-1:] < 0, -1.0, 1.0)  # a sign that does not depend on LAPACK
+    return found * (_BENDS_SIZE / max(float(norms(found).max()), 1e-9)) if found.size else found
 
 
 @cache

@@ -114,7 +114,7 @@ class FADE(OnDevices, WarmStarted):
         arms         `FadeArms`                  arms with parameters of their own
         answers      `FadeCentred`               arms as above, no known link, too few users
         slates       `FadeSlates`                a shared parameter, one row of features per arm
-        prices       `FadePrices`, `FadeCurve`   prices, premiums, offers; identity link: a curve
+        prices       `FadePrices`, `FadeCurve`   prices, premiums, offers; one product: a curve
 
     These agents sum residuals of released predictions, whose expectation at the true parameter is 0
     for every policy. With coding="rewards" (for comparison) sums do not depend on releases, except
@@ -156,9 +156,9 @@ class FADE(OnDevices, WarmStarted):
     a guard, or with `prior`, `trust`, `centring` or `anytime`"""
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
-    empirical Bayes (`FadePrices`); "auto" is a curve if the link is identity, for which demand need
-    not be a line in the price, else those of a prior, or shrunk, or additive with sums of rewards
-    or more than 30 features"""
+    empirical Bayes (`FadePrices`), "curve" these and a curve (`FadeCurve`); "auto" is a curve, but
+    shrunk if a logistic or probit link or several products are known, and additive with sums of
+    rewards or more than 30 features"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """response of model "regression"; "auto" is "sign" for identity, logistic and probit links,
     else "linear"; "logistic" needs one shared parameter and rewards in [0, 1]"""
@@ -226,10 +226,11 @@ def model_for(settings: "FADE", spec: ContextualSpec) -> Model:
 
 
 def features_for(settings: "FADE", spec: ContextualSpec) -> Features:
-    """Return FADE's price features; "auto" is "curve" for the identity link, else "shrunk".
+    """Return FADE's price features, by default "curve".
 
-    With a prior they are those of its parameters, and "auto" is "additive" with sums of rewards,
-    without a trusted server, and with more than `_MAX_SHRUNK` features.
+    "auto" is "shrunk" if the link makes demand a line in the price, and with several products;
+    "additive" with sums of rewards, without a trusted server, and with more than `_MAX_SHRUNK`
+    features. With a prior features are those of its parameters.
     """
     if settings.features != "auto":
         return settings.features
@@ -239,9 +240,10 @@ def features_for(settings: "FADE", spec: ContextualSpec) -> Features:
     if isinstance(settings.prior, Prior):  # `FadeCurve` takes none
         shrunk = demand_spec(cast(SellingSpec, spec), "shrunk").dim
         return "shrunk" if len(settings.prior.mean) == shrunk else "additive"
-    if spec.link == "identity" and cast(SellingSpec, spec).n_products == 1:
-        return "curve"
-    return "shrunk" if spec.dim <= _MAX_SHRUNK else "additive"
+    if spec.dim > _MAX_SHRUNK:
+        return "additive"
+    known = spec.link in ("logistic", "probit")
+    return "shrunk" if known or cast(SellingSpec, spec).n_products > 1 else "curve"
 
 
 def agent_for(settings: "FADE", spec: ContextualSpec) -> AgentConfig:

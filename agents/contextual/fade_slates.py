@@ -134,7 +134,8 @@ class FadeSlates(OnDevices, WarmStarted):
             prior=self.known.of_replicas(one),
         )
         steps = _NEWTON_STEPS if len(self._ends) > 1 else _FIRST_NEWTON_STEPS
-        self._theta[one], self._precision[one] = fitted.maximise(self._theta[one], steps)
+        found = fitted.maximise(self._theta[one], steps)
+        self._theta[one], self._precision[one] = found.theta, found.precision
         theta, covariance = self._theta[one, 1:], np.linalg.inv(self._precision[one])[:, 1:, 1:]
         squares = np.vecdot(theta, theta) + np.trace(covariance, axis1=1, axis2=2)
         self._variance[one] = (squares + _PRIOR_COUNT * _PRIOR**2) / (d + _PRIOR_COUNT)

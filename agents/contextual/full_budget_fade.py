@@ -3,8 +3,9 @@
 from math import inf
 
 from dpbandit.agent import Arms
+from dpbandit.agents.contextual.fade import FADE
 from dpbandit.agents.contextual.fade_arms import FadeArms
-from dpbandit.agents.contextual.fade_prices import FadePrices
+from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.agents.contextual.fading import Fading, FadingReleases, link_fixes_middle
 from dpbandit.base import gaussian_target
@@ -49,6 +50,8 @@ class FullBudgetFADE(Arms):
     def chosen(self, spec: ContextualSpec) -> Fading:
         epsilon, delta = self.release_epsilon, self.release_delta
         if spec.priced:
+            if isinstance(FADE().chosen(spec), FadeCurve):
+                return CurveInFull(epsilon=epsilon, delta=delta)
             return PricesInFull(epsilon=epsilon, delta=delta, features="shrunk")
         if spec.shared:
             return SlatesInFull(epsilon=epsilon, delta=delta)
@@ -83,3 +86,7 @@ class ArmsInFull(InFull, FadeArms):
 
 class PricesInFull(InFull, FadePrices):
     """`FadePrices` that spends the whole (epsilon, delta) on each release."""
+
+
+class CurveInFull(InFull, FadeCurve):
+    """`FadeCurve` that spends the whole (epsilon, delta) on each release."""

@@ -59,8 +59,8 @@ class ReleasedScores:
         self._design, self._released = design, released
         self._ridge, self._admissible = ridge, admissible
 
-    def maximise(self, theta: Floats, steps: int) -> tuple[Floats, Floats]:
-        """Return the most probable parameter near `theta`, (R, D), and its precision, (R, D, D).
+    def maximise(self, theta: Floats, steps: int) -> "Fit":
+        """Return the most probable parameter near `theta`, (R, D).
 
         Gauss-Newton steps have norm at most 3, and are tried at lengths 1, 1/3, 1/9 and 1/27. A
         step that raises the objective is not taken, so that the fit cannot diverge. The fit of a
@@ -75,20 +75,27 @@ class ReleasedScores:
             # the ridge is no release; its mean 0 adds nothing to b
             self._prior.widen(b, precision - np.diag(self._ridge))
             at = self._at(theta)
-        found = np.empty((*theta.shape, theta.shape[1]))
+        found = Fit(
+            theta, np.empty((*theta.shape, theta.shape[1])), np.empty_like(theta), at.value.copy()
+        )
         fit, moving = self, rows(len(theta))  # the replicas whose fit has not ended
         for step in range(steps + 1):
-            found[moving], gradient = fit._posterior(at)
+            precision, gradient = fit._posterior(at)
+            found.precision[moving], found.gradient[moving] = precision, gradient
             if step == steps:
                 break
-            move = np.linalg.solve(found[moving], gradient[..., None])[..., 0]
-            at, longer = fit._step(at, found[moving], clip_norm(move, LONGEST_STEP))
-            theta[moving], moving = at.theta, moving[longer]
+            move = np.linalg.solve(precision, gradient[..., None])[..., 0]
+            before = at.theta
+            at, longer = fit._step(at, precision, clip_norm(move, LONGEST_STEP))
+            # of the quadratic approximation, where a fit ends after a short step
+            found.gradient[moving] -= np.matvec(precision, at.theta - before)
+            found.theta[moving], found.value[moving] = at.theta, at.value
+            moving = moving[longer]
             if not len(moving):
                 break
             if not longer.all():
                 fit, at = fit._of_replicas(longer), _Point(*(x[longer] for x in at))
-        return theta, found
+        return found
 
     def _step(self, at: "_Point", precision: Floats, step: Floats) -> tuple["_Point", Bools]:
         """Return the point after a step (R, D), or a part of it, and where it has moved, (R,)."""
@@ -118,10 +125,16 @@ class ReleasedScores:
         part._released, part._prior = self._released[some], self._prior.of_replicas(some)
         return part
 
-    def log_evidence(self, theta: Floats, precision: Floats) -> Floats:
+    def under(self, ridge: Floats, admissible: Callable[[Floats], Floats]) -> "ReleasedScores":
+        """Return the same likelihood with another prior, and other parameters allowed."""
+        other = copy(self)
+        other._ridge, other._admissible = ridge, admissible
+        return other
+
+    def log_evidence(self, fit: "Fit") -> Floats:
         """Return the model's log evidence by Laplace's approximation, up to a constant, (R,)."""
-        _, size = np.linalg.slogdet(precision)
-        return np.asarray(0.5 * (np.log(self._ridge).sum() - size - self._objective(theta)))
+        _, size = np.linalg.slogdet(fit.precision)
+        return np.asarray(0.5 * (np.log(self._ridge).sum() - size - fit.value))
 
     def _at(self, theta: Floats) -> "_Point":
         R, D = theta.shape
@@ -131,10 +144,6 @@ class ReleasedScores:
         misfit = (self._released - self._design @ g.swapaxes(1, 2)).reshape(R, -1)
         normal = np.vecdot(self._ridge * theta, theta) + self._prior.loss(theta)
         return _Point(theta, q, misfit, np.vecdot(misfit, misfit) + normal)
-
-    def _objective(self, theta: Floats) -> Floats:
-        """Return the objective, -2 log(likelihood x prior) up to a constant, (R,)."""
-        return self._at(theta).value
 
     def _posterior(self, at: "_Point") -> tuple[Floats, Floats]:
         """Return the objective's Gauss-Newton precision (R, D, D) and minus half its gradient."""
@@ -149,6 +158,19 @@ class ReleasedScores:
         slopes = (self._design @ slopes.reshape(R, m, D * D)).reshape(R, m * D, D)
         precision = slopes.swapaxes(1, 2) @ slopes + np.diag(self._ridge)
         return precision, np.vecmat(at.misfit, slopes) - self._ridge * at.theta
+
+
+class Fit(NamedTuple):
+    """Most probable parameter given releases."""
+
+    theta: Floats
+    """parameter, (R, D)"""
+    precision: Floats
+    """precision of the posterior's quadratic approximation, (R, D, D)"""
+    gradient: Floats
+    """gradient of the log posterior, (R, D), 0 where nothing but releases limits the parameter"""
+    value: Floats
+    """-2 log(likelihood x prior) up to a constant, (R,)"""
 
 
 class _Point(NamedTuple):

@@ -30,6 +30,7 @@ SLATES = replace(ARMS, shared=True)
 PRICES = PriceListSpec(
     n_actions=3, dim=2, horizon=24, prices=(1.0, 1.5, 2.0), reward_high=2.0, link="other"
 )
+LINES = replace(PRICES, link="logistic")
 SMALL = {"n_actions": 2, "dim": 4}
 
 
@@ -74,7 +75,7 @@ def test_demand_is_fitted_by_likelihood_times_prior():
         admissible=falling,
         prior=PublicPrior(Prior(mean, S), 1, 3, meaning=""),
     )
-    theta, precision = fit.maximise(np.zeros((1, 3)), 8)
+    theta, precision, *_ = fit.maximise(np.zeros((1, 3)), 8)
     expected = np.linalg.inv(S) + np.eye(3) / 16
     np.testing.assert_allclose(precision[0], expected)
     np.testing.assert_allclose(theta[0], np.linalg.solve(expected, np.linalg.solve(S, mean)))
@@ -171,7 +172,7 @@ SHRUNK = Prior([0.0, 1.0, 0.0, 0.5, -0.5, -2.0], 0.5)
 def test_imagined_customers_see_the_prices_that_were_asked(prior):
     """Oracle: what each batch asked, by the parameters that were in force while it ran; the first
     batch without a prior asked at random."""
-    agent = FADE(prior=prior, first_batch=5).make(PRICES, Streams([0]))
+    agent = FADE(prior=prior, first_batch=5).make(LINES, Streams([0]))
     rng, in_force = np.random.default_rng(0), []
     for _ in range(23):
         in_force.append(agent._played.copy())

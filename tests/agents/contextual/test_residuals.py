@@ -29,7 +29,13 @@ from dpbandit.agents.contextual.fade_prices import (
 )
 from dpbandit.agents.contextual.fade_slates import ImaginedSlates
 from dpbandit.agents.contextual.fading import in_force
-from dpbandit.agents.contextual.released_scores import MAX_NORM, ReleasedScores, Scores, faded
+from dpbandit.agents.contextual.released_scores import (
+    MAX_NORM,
+    Fit,
+    ReleasedScores,
+    Scores,
+    faded,
+)
 from dpbandit.agents.contextual.shrunk_effects import WIDTHS, averaged, ridge_of
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
@@ -224,7 +230,8 @@ def test_the_fit_is_the_mode_of_a_likelihood_written_anew(truth):
     """Oracle: scipy's normal density, sums user by user; precision and gradient by numbers. Where
     no parameter explains what is released, full steps alone would end 0.8 above the minimum."""
     scores, loss, mean = small_case(np.array(truth))
-    theta, precision = scores.maximise(np.zeros((1, 3)), 8)
+    fit = scores.maximise(np.zeros((1, 3)), 8)
+    theta, precision = fit.theta, fit.precision
     found = lowest(loss, np.array(truth))
     assert loss(theta[0]) <= found.fun + 1e-3
     np.testing.assert_allclose(theta[0], found.x, atol=0.05)
@@ -233,12 +240,15 @@ def test_the_fit_is_the_mode_of_a_likelihood_written_anew(truth):
     expected = np.einsum("kdi,kl,ldj->ij", slopes, np.linalg.inv(NOISE), slopes)
     np.testing.assert_allclose(precision[0], expected + np.eye(3) / PRIOR**2, rtol=1e-5, atol=1e-7)
     at = np.array([0.5, 0.5, -3.0])
-    slope = differences(lambda x: scores._objective(x[None])[0], at)
+    slope = differences(lambda x: scores._at(x[None]).value[0], at)
     np.testing.assert_allclose(-2 * scores._posterior(scores._at(at[None]))[1][0], slope, rtol=1e-5)
     scores._released = 3 * scores._released
-    theta, _ = scores.maximise(np.zeros((1, 3)), 8)
-    found = lowest(lambda x: scores._objective(x[None])[0], theta[0])
-    assert scores._objective(theta)[0] <= found.fun + 0.05
+    fit = scores.maximise(np.zeros((1, 3)), 8)
+    found = lowest(lambda x: scores._at(x[None]).value[0], fit.theta[0])
+    assert fit.value[0] <= found.fun + 0.05
+    np.testing.assert_array_equal(fit.value, scores._at(fit.theta).value)
+    left = scores._posterior(scores._at(fit.theta))[1]  # the slope's, as it may not rise
+    np.testing.assert_allclose(fit.gradient, left, atol=0.02 * np.abs(left).max() + 1e-3)
 
 
 def test_releases_without_noise_are_not_taken_at_their_word(monkeypatch):
@@ -262,10 +272,10 @@ def test_nothing_diverges(size, start):
     scores, _, _ = small_case(np.array([1.0, 0, -1]))
     scores._released = size * np.array([[[1.0, -2, 3], [-3, 2, 1], [1, 1, 1]]])
     begin = np.full((1, 3), start)
-    theta, precision = scores.maximise(begin, 8)
+    theta, precision, _, value = scores.maximise(begin, 8)
     assert np.linalg.norm(theta) <= MAX_NORM * (1 + 1e-12)
     assert theta[0, -1] < 0
-    assert scores._objective(theta) <= scores._objective(falling(begin))
+    assert value <= scores._at(falling(begin)).value
     assert (np.linalg.eigvalsh(precision) >= 0.99 / PRIOR**2).all()
 
 
@@ -355,29 +365,43 @@ def test_customers_who_differ_in_what_a_price_costs_them():
     assert share["interactions"] > 0.95
 
 
-def test_priors_are_averaged_by_their_evidence():
+@each("below", [None, -0.05])
+def test_priors_are_averaged_by_their_evidence(below):
     """Oracle: data y = A theta + noise whose law under each prior is scipy's normal density; means
-    are those of y's normal joint law with theta."""
-    A = np.random.default_rng(5).standard_normal((2, 9, 6))
-    y = np.array([A[0] @ [3, 0, 1, -2, 0.1, 0], A[1] @ [0.1, 0.2, 2, -5, 2, -3]])
-    mode, precision = [], []
-    for one, seen in zip(A, y, strict=True):
-        precision.append(one.T @ one + np.diag(ridge_of(2, 6)))
-        mode.append(np.linalg.solve(precision[-1], one.T @ seen))
-    theta, kept = averaged(np.array(mode), np.array(precision), 2)
+    are those of y's normal joint law with theta. Of slopes below a bound, half a priori, evidence
+    is multiplied by twice their posterior probability; a mean above it is that at the bound."""
+    A = np.random.default_rng(5).standard_normal((2, 9, 7))
+    truths = [3, 0, 1, -2, 0.1, 0, 1], [0.1, 0.2, 2, 5, 2, -3, 0]
+    y = np.array([one @ truth for one, truth in zip(A, truths, strict=True)])
+    ridge, start = ridge_of(2, 7, bends=[1.5]), np.array([[1.0, 2, 0, -1, 0, 0, 0]] * 2)
+    precision = A.swapaxes(1, 2) @ A + np.diag(ridge)
+    slopes = np.matvec(A.swapaxes(1, 2), y - np.matvec(A, start)) - ridge * start
+    if below is None:  # the mode, where the gradient is 0
+        start, slopes = start + np.linalg.solve(precision, slopes[..., None])[..., 0], 0 * slopes
+    misfit = y - np.matvec(A, start)
+    value = np.vecdot(misfit, misfit) + np.vecdot(ridge * start, start)
+    found = averaged(Fit(start, precision, slopes, value), 2, bends=[1.5], below=below)
+    of_fit = 0.5 * (np.log(ridge).sum() - np.linalg.slogdet(precision)[1] - value)
     for r in range(2):
         laws = []
         for level, slope in WIDTHS:
-            prior = np.diag([level, level, 27, 15, slope, slope]) ** 2.0
+            prior = np.diag([level, level, 27, 15, slope, slope, 1.5]) ** 2.0
             law = A[r] @ prior @ A[r].T + np.eye(9)
             mean = prior @ A[r].T @ np.linalg.solve(law, y[r])
             density = multivariate_normal(np.zeros(9), law).logpdf(y[r])
-            laws.append((density, mean, A[r].T @ A[r] + np.linalg.inv(prior)))
+            of_theta = A[r].T @ A[r] + np.linalg.inv(prior)
+            if below is not None:
+                column = np.linalg.inv(of_theta)[3]
+                density += norm(mean[3], sqrt(column[3])).logcdf(below) + np.log(2)
+                mean = mean - max(0, mean[3] - below) / column[3] * column
+            laws.append((density, mean, of_theta))
         densities, means, precisions = zip(*laws, strict=True)
         weights = np.exp(np.array(densities) - max(densities))
-        assert np.sort(weights)[-2] > 1e-3  # more than one prior counts
-        np.testing.assert_allclose(theta[r], weights @ means / weights.sum(), rtol=1e-8)
-        np.testing.assert_allclose(kept[r], precisions[np.argmax(densities)], rtol=1e-8)
+        assert np.sort(weights)[-2] > 1e-4  # more than one prior counts
+        np.testing.assert_allclose(found.mean[r], weights @ means / weights.sum(), rtol=1e-7)
+        np.testing.assert_allclose(found.precision[r], precisions[np.argmax(densities)], rtol=1e-8)
+        whole = max(densities) + np.log(weights.mean()) + 4.5 * np.log(2 * np.pi)
+        assert of_fit[r] + found.evidence[r] == pytest.approx(whole, rel=1e-9)
 
 
 def test_draws_that_rise_in_the_price_are_mirrored(monkeypatch):
