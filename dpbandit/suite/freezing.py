@@ -30,6 +30,7 @@ from dpbandit.base import (
     write_json,
 )
 from dpbandit.results.runs import AgentRun, run_key
+from dpbandit.running.answers import WITHOUT_PRIVACY_FACTOR
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import consecutive, replicas_at_once
 from dpbandit.studies.workers import workers
@@ -288,7 +289,7 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
             played.add(missing, replicas, "compare" if replicas < CLOSE_REPLICAS else "decide")
     found = {}
     for place, some in entered.items():
-        order = played.ranked(some)
+        order = played.ranked(some, usual=place.epsilon == inf)
         if not order:
             raise InputError(f"Expected an agent that plays {place.problem!r}, of {len(some)}.")
         found[place] = Choice(
@@ -313,10 +314,19 @@ class _Played:
         self.runs |= runs
         self.unfit |= unfit
 
-    def ranked(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Return the configurations that could be played, sorted by mean regret, least first."""
+    def ranked(self, cells: Iterable[Cell], *, usual: bool = False) -> list[Cell]:
+        """Return the configurations that could be played, sorted by mean regret, least first.
+
+        If `usual`, means of private agents with infinite epsilon are multiplied by
+        `WITHOUT_PRIVACY_FACTOR`, so that agents without privacy win near ties.
+        """
+
+        def place(one: Cell) -> float:
+            noiseless = usual and one.name.endswith(":epsilon=inf")
+            return float(self._final(one).mean()) * (WITHOUT_PRIVACY_FACTOR if noiseless else 1.0)
+
         there = [one for one in cells if one.key in self.runs and one.key not in self.unfit]
-        return sorted(there, key=lambda one: float(self._final(one).mean()))
+        return sorted(there, key=place)
 
     def replicas(self, one: Cell) -> int:
         """Return the number of replicas that were played of a configuration."""
