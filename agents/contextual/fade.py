@@ -157,8 +157,8 @@ class FADE(OnDevices, WarmStarted):
     features: Features | Literal["auto"] = "auto"
     """features of a price on price lists, see `demand_rows`; "shrunk" are interactions shrunk by
     empirical Bayes (`FadePrices`), "curve" these and a curve (`FadeCurve`); "auto" is a curve, but
-    shrunk if a logistic or probit link or several products are known, and additive with sums of
-    rewards or more than 30 features"""
+    shrunk if a logistic or probit link or several products are known, that of a prior, and additive
+    with sums of rewards, devices or more than 30 features"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """response of model "regression"; "auto" is "sign" for identity, logistic and probit links,
     else "linear"; "logistic" needs one shared parameter and rewards in [0, 1]"""

@@ -166,11 +166,9 @@ class ScoredSales(Fading):
             # A price at which nobody buys tells nothing of the slope. So what all share is drawn as
             # widely as with one slope for all, and other parameters by their regression on it.
             root = np.linalg.cholesky(covariance[:, self._shared][:, :, self._shared])
-            widened = sqrt(min_width(self.releases.mu) ** 2 - self._width**2)
-            widened = widened * np.linalg.solve(
-                root.swapaxes(-1, -2), self._shared_normals()[..., None]
-            )
-            draw = draw + (covariance[..., self._shared] @ widened)[..., 0]
+            width = sqrt(min_width(self.releases.mu) ** 2 - self._width**2)
+            along = np.linalg.solve(root.swapaxes(-1, -2), self._shared_normals()[..., None])
+            draw = draw + (covariance[..., self._shared] @ (width * along))[..., 0]
         self._played = self._admissible(self._theta + self._mirrored(draw))
         self._policies = with_latest(self._policies, self._played)
 
@@ -534,7 +532,7 @@ class FadeCurve(ScoredSales):
         self._turns, self._coin = streams.uniforms("turns", K), streams.uniforms("bent")
         self._offered, self._orders = 0, list[Ints]()  # orders (R, K) of the turns so far
         self._sales: Floats = np.zeros((R, K))
-        line = partial(falling, at=shared_slope(spec.dim, self.features))
+        line = partial(falling, at=cast(int, self._shared_slope))
         self._shapes = (
             Shape((_LINE_BEND_PRIOR,) * self._bends, line, -_LEAST_SLOPE),
             Shape((_BEND_PRIOR,) * self._bends, in_ball, None),
@@ -603,11 +601,11 @@ class FadeCurve(ScoredSales):
 
     def learned(self, replica: int = 0) -> Prior:
         """Return the posterior of demand that is a line, as a prior of features="shrunk"."""
-        kept = self.statistic.dim - self._bends
-        scale = np.where(rows(kept) < kept - self.spec.dim, 1.0, CURVE_CROSSED)
+        length = self.statistic.dim - self._bends
+        scale = np.where(rows(length) < length - self.spec.dim, 1.0, CURVE_CROSSED)
         theta, precision = (one[replica] for one in self._line)
-        covariance = np.linalg.inv(precision)[:kept, :kept] * np.outer(scale, scale)
-        return posterior(scale * theta[:kept], np.linalg.inv(covariance))
+        covariance = np.linalg.inv(precision)[:length, :length] * np.outer(scale, scale)
+        return posterior(scale * theta[:length], np.linalg.inv(covariance))
 
     def _score_sums(self, past: Faded, some: slice) -> tuple[Scores, Floats, Floats]:
         sales, K, D = self._sales[some], self.spec.n_actions, self.statistic.dim

@@ -52,7 +52,7 @@ QUICK_SIZES = {**FULL_SIZES, "ranked": 2, "trial": 2, "selection": 2, "replicas"
 """Smaller sizes, with as many rounds for every problem"""
 OF_FADE = (
     *(f"fade:model={model}" for model in get_args(Model)),
-    *("fade:coding=rewards", "fade:centring=private", "fade:features=curve"),
+    *("fade:coding=rewards", "fade:centring=private", "fade:features=shrunk"),
     "fade:features=interactions",
 )
 OF_ARMS = ("allocation-ts", "race-imed", "dp-klucb", "dp-imed")

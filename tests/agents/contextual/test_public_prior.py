@@ -194,6 +194,22 @@ def test_imagined_customers_see_the_prices_that_were_asked(prior):
     assert len(starts) == 3
 
 
+def test_what_a_curve_learned_is_a_prior_of_shrunk_effects():
+    """Golden: its line predicts the same from rows of either kind, and so does the next study."""
+    agent = FADE(first_batch=5).make(replace(PRICES, horizon=60), Streams([0]))
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        action = agent.act(x := rng.uniform(-0.5, 0.5, (1, 2)))
+        agent.update(x, action, rng.integers(0, 2, 1) * PRICES.margins[action])
+    prior = agent.learned()
+    length = len(prior.mean)
+    curve, shrunk = (demand_rows(PRICES, x, kind) for kind in ("curve", "shrunk"))
+    utility = curve[..., :length] @ agent._line[0][0, :length]
+    np.testing.assert_allclose(shrunk @ prior.mean, utility, rtol=1e-9)
+    assert np.abs(utility).max() > 0.01
+    assert FADE(prior=prior).make(PRICES, Streams([0])).features == "shrunk"
+
+
 @each("spec, n", [(ARMS, 4), (SLATES, 1 + SLATES.dim), (PRICES, 3), (PRICES, 6)])
 def test_no_prior_breaks_privacy_or_diverges(spec, n):
     """Sensitivity, billboard and replicas with a prior that is as far off, and as sure of it, as is
