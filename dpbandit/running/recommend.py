@@ -42,7 +42,7 @@ def recommend(
         env_kwargs: further arguments of an environment.
 
     >>> recommend("OJPricing"), recommend("OJPricing", float("inf"))
-    ('fade:epsilon=1', 'priced:logistic-ts')
+    ('fade:features=shrunk:epsilon=1', 'priced:logistic-ts')
     """
     if epsilon != inf:
         positive("epsilon", epsilon)
