@@ -38,7 +38,8 @@ from dpbandit.agents.contextual.fade import FADE as FADE
 from dpbandit.agents.contextual.fade_arms import FadeArms as FadeArms
 from dpbandit.agents.contextual.fade_asking import FadeAsking as FadeAsking
 from dpbandit.agents.contextual.fade_centred import FadeCentred as FadeCentred
-from dpbandit.agents.contextual.fade_prices import FadeCurve as FadeCurve, FadePrices as FadePrices
+from dpbandit.agents.contextual.fade_curve import FadeCurve as FadeCurve
+from dpbandit.agents.contextual.fade_prices import FadePrices as FadePrices
 from dpbandit.agents.contextual.fade_regression import (
     FadeLogistic as FadeLogistic,
     FadeRegression as FadeRegression,

@@ -10,7 +10,8 @@ from dpbandit.agents.contextual.demand import Features, Priced, demand_spec
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_asking import FadeAsking, can_ask
 from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
-from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
+from dpbandit.agents.contextual.fade_curve import FadeCurve
+from dpbandit.agents.contextual.fade_prices import FadePrices
 from dpbandit.agents.contextual.fade_regression import FadeLogistic, FadeRegression, FadeTrying
 from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.agents.contextual.fading import (
@@ -48,7 +49,7 @@ _CHOOSING = ("model", "coding", "asks")
 _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _MAX_SHRUNK = 30
-"""Largest number of features for which price lists have features="shrunk" by default"""
+"""Largest number of features for which effects on price lists are shrunk by default"""
 _REGRESSION_MARGIN = 10
 """Factor on the noise with which `few_features` must still hold for features to be very few"""
 

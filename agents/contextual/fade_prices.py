@@ -1,16 +1,13 @@
-"""FADE's pricing agents, whose model of demand is a posterior given all released sums."""
+"""FADE's agents for price lists whose demand is a line, and the base of all its pricing agents."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from math import ceil, sqrt
-from typing import Any, Literal, NamedTuple, cast
+from math import sqrt
+from typing import Any, Literal, cast
 
 import numpy as np
-from scipy.linalg import block_diag
-from scipy.special import expit
 
 from dpbandit.agents.contextual.demand import (
-    CURVE_CROSSED,
     Features,
     bends_of,
     customer_features,
@@ -25,7 +22,6 @@ from dpbandit.agents.contextual.fading import (
     NoPrior,
     WarmStarted,
     in_force,
-    spec_after,
 )
 from dpbandit.agents.contextual.released_scores import (
     Faded,
@@ -38,17 +34,15 @@ from dpbandit.agents.contextual.released_scores import (
 )
 from dpbandit.agents.contextual.shrunk_effects import averaged, ridge_of
 from dpbandit.base import Floats, Ints, Streams, clip_norm, rows
-from dpbandit.privacy import Parallel
-from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
-from dpbandit.specs import Prior, SellingSpec, posterior
+from dpbandit.specs import SellingSpec
 
 PRIOR = 4.0
 """Standard deviation of each coordinate of the demand parameter in its normal prior"""
 _CROSSED_PRIOR = 8.0, 4.0
 """Prior standard deviations, with features="interactions", of a customer feature's effect on
 utility and on the slope of utility in the price"""
-_LEAST_SLOPE = 0.05
+LEAST_SLOPE = 0.05
 """Smallest size of the parameter by which utility falls in the price, the same for all customers"""
 STEPS = 8
 """Largest number of Newton steps of a fit to all releases"""
@@ -59,7 +53,7 @@ _ALL_REPLICAS = slice(None)
 """Slice of all replicas"""
 _MIN_DRAW_WIDTH = 0.5
 """Floor of the width of posterior draws, in posterior standard deviations"""
-_CROSSED_WIDTH = 0.2
+CROSSED_WIDTH = 0.2
 """Width of posterior draws, in posterior standard deviations, where customers differ in slope"""
 _LEAST_NOISE = 2.0
 """Floor of the noise assumed in releases, since the fit uses synthetic customers, and an exact fit
@@ -188,7 +182,7 @@ class ScoredSales(Fading):
     def _blocks(self) -> Iterator[slice]:
         """Yield slices of few replicas, whose synthetic customers need little memory."""
         offers = len(self._ends) + self.spec.n_actions
-        size = max(1, _BLOCK_OFFERS // (_IMAGINED_CUSTOMERS * offers))
+        size = max(1, _BLOCK_OFFERS // (IMAGINED_CUSTOMERS * offers))
         for start in range(0, self.R, size):
             yield slice(start, start + size)
 
@@ -290,8 +284,6 @@ def prior_precision(dim: int, length: int, features: Features) -> Floats:
     """Return prior precisions of all `length` parameters for `dim` customer features."""
     if features == "shrunk":
         return ridge_of(dim, length)
-    if features == "curve":
-        return np.full(length, PRIOR) ** -2.0  # each of its fits has a prior of its own
     if features == "interactions":
         level, slope = _CROSSED_PRIOR
         return np.concatenate([np.full(dim, level), np.full(length - dim, slope)]) ** -2.0
@@ -301,7 +293,7 @@ def prior_precision(dim: int, length: int, features: Features) -> Floats:
 def falling(theta: Floats, at: int = -1) -> Floats:
     """Clip theta (R, D) to the ball `in_ball`, and its price slope, coordinate `at`, to below 0."""
     theta = np.array(theta)
-    theta[:, at] = np.minimum(theta[:, at], -_LEAST_SLOPE)
+    theta[:, at] = np.minimum(theta[:, at], -LEAST_SLOPE)
     return in_ball(theta)
 
 
@@ -343,7 +335,7 @@ class AimedScores:
         self._W[some] = (U / root[:, None]) @ U.swapaxes(1, 2)
 
 
-_IMAGINED_CUSTOMERS = 300  # synthetic customers drawn per replica
+IMAGINED_CUSTOMERS = 300  # synthetic customers drawn per replica
 CUSTOMER_SPREAD = 0.05
 """Sampling variance of an entry of one customer's x and x x', a rough public guess"""
 _MIN_EIGENVALUE, _MAX_EIGENVALUE = 1e-4, 1.0
@@ -360,7 +352,7 @@ class ImaginedCustomers:
 
     def __init__(self, streams: Streams, dim: int) -> None:
         self._normals = streams.normals(
-            "imagined customers", _IMAGINED_CUSTOMERS, dim
+            "imagined customers", IMAGINED_CUSTOMERS, dim
         )()  # (R, N, d)
 
     def __call__(
@@ -441,7 +433,7 @@ class FadePrices(WarmStarted, ScoredSales):
         self.sum_up(self.statistic, self.releases.first(spec, 5 * sqrt(D), least=7.5))
         crossed = ", times each of them" if self.crossed else ""
         self.start_from(D, f"of {spec.dim} features of a customer and of the price{crossed}")
-        self.fit_sales(_CROSSED_WIDTH if self.crossed else min_width(self.releases.mu))
+        self.fit_sales(CROSSED_WIDTH if self.crossed else min_width(self.releases.mu))
 
     def _shrunk(self, fit: Fit) -> tuple[Floats, Floats]:
         if self.features != "shrunk" or self.known.informed:
@@ -453,192 +445,3 @@ class FadePrices(WarmStarted, ScoredSales):
 def min_width(mu: float) -> float:
     """Return the width of posterior draws, mu clipped to [0.5, 1], in standard deviations."""
     return max(_MIN_DRAW_WIDTH, min(1.0, mu))
-
-
-_BEND_PRIOR, _LINE_BEND_PRIOR = 4.0, 1e-3
-"""Prior standard deviations of the coefficients of `bends`, in the fit of a
-curve and in that of a line"""
-_FIRST_OFFERS, _FIRST_OFFERS_NOISE = 5, 10
-"""Rounds for which each price is offered at first, the first number plus the second / epsilon^.75;
-chosen on problems of seeds 3 to 5 of experiments/choosing"""
-_SALE_VARIANCE = 0.2
-"""Rough variance of the number of sales in one round"""
-
-
-def first_offers(spec: SellingSpec, epsilon: float) -> int:
-    """Return the rounds in which each price is offered at first, at most T / 10 for all."""
-    offers = ceil(_FIRST_OFFERS + _FIRST_OFFERS_NOISE / epsilon**0.75)
-    return min(offers, spec.horizon // (10 * spec.n_actions))
-
-
-class FadeCurve(ScoredSales):
-    """Play price lists by a model of demand that may be any curve of the price.
-
-    FADE's model of prices of one product, unless a known link makes utility linear in the price::
-
-        first            offer each price n times, in blocks of random order; only the sales of each
-                         price are released from these customers (`CountedSums`)
-        each round       sum scores of sales and the customer's moments, as `FadePrices` does
-        after a release  fit a line and a curve (a line and `bends`) to all releases and the counts,
-                         both with effects of features that are shrunk as by `FadePrices`; a random
-                         draw chooses between them, the curve with its posterior probability
-                         (Laplace's approximation, even odds a priori, and a line that has to fall)
-        play             argmax_a margin_a logistic(phi_a . played), phi_a of `demand_rows`, played
-                         drawn once a batch from the posterior of the chosen fit
-
-    A customer moves one count by 1, which needs much less noise than a vector. A curve fits the
-    average sales at each price, whatever the shape of demand; a line needs fewer customers. All
-    customers have the same bends, and each her own level and slope.
-
-    Guarantee:
-        The guarantee of `Fading`, with sensitivity sqrt(4 + 4.5 0.5^2). Customers whose sales are
-        counted, with Laplace noise of the whole epsilon, are not summed, so that all releases cost
-        the larger cost of the two mechanisms (`Parallel`). The order of first offers is public, and
-        a sale is counted for the price in turn, even if a `Guard` offered another. All else is a
-        function of releases, public coins and the customer's own context.
-
-    **Limits.** In a few of a hundred runs the line explains the sales at one price so well that
-    other prices are hardly tried, most often where demand rises with the price up to a peak.
-
-    >>> from dpbandit import certify
-    >>> certify(FadeCurve(epsilon=1.0), "OJPricing").epsilon <= 1
-    True
-    """
-
-    # turns are public coins, and a sale is counted for the price in turn, not for `action`
-    own_coins = ("_counts",)
-    features = cast(Any, "curve")
-
-    def begin(self) -> None:
-        spec, streams, R, K = self.spec, self.streams, self.R, self.spec.n_actions
-        self._each = first_offers(spec, self.epsilon)
-        self._before = K * self._each  # first rounds, whose sales are counted and not summed
-        self._counts = CountedSums(
-            streams.child("counts"),
-            K,
-            low=0,
-            high=1,
-            epsilon=self.epsilon,
-            uses=max(1, self._before),
-        )
-        self.statistic = self.sales_statistic()
-        later = spec_after(spec, self._before)
-        first = self.releases.first(later, 5 * sqrt(spec.dim + 1), least=7.5)
-        self.sums = self.releases.sums(self.statistic, later, streams, first)
-        spend = Parallel((self.sums.spend, self._counts.spend), "counted or summed")
-        self.ledger = self.releases.ledger(spend)
-        self.fit_sales(_CROSSED_WIDTH)
-        self._noise = 2 / self.epsilon**2  # variance of the Laplace noise of a count
-        self._turns, self._coin = streams.uniforms("turns", K), streams.uniforms("bent")
-        self._offered, self._orders = 0, list[Ints]()  # orders (R, K) of the turns so far
-        self._sales: Floats = np.zeros((R, K))
-        line = partial(falling, at=cast(int, self._shared_slope))
-        self._shapes = (
-            Shape((_LINE_BEND_PRIOR,) * self._bends, line, -_LEAST_SLOPE),
-            Shape((_BEND_PRIOR,) * self._bends, in_ball, None),
-        )
-        self._modes = np.zeros((2, R, self.statistic.dim))  # of the last fits of both shapes
-        self._bent = np.zeros(R, bool)
-        self._line = self._theta, self._precision
-        self._admissible = self._allowed
-
-    @property
-    def rounds_to_release(self) -> int:
-        return super().rounds_to_release if self.round >= self._before else 1
-
-    def act(self, context: Floats) -> Ints:
-        # Prices (R,), or (n, R), as places on the list; by turns at first
-        # a customer to whom another agent (a `Guard`) made the offer has used up a turn, too
-        turn = self.round + self.spec.delay if self.round else self._offered
-        if turn >= self._before:
-            return super().act(context)
-        self._offered += 1
-        return self._in_turn(turn)
-
-    def _in_turn(self, round: int) -> Ints:
-        """Return indices (R,) of prices for round `round` of the first offers, counted from 0."""
-        block, place = divmod(round, self.spec.n_actions)
-        while len(self._orders) <= block:
-            self._orders.append(self._turns().argsort(axis=1))
-        return self._orders[block][:, place].copy()
-
-    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        # Count sales at first, sum scores later; fit after every release
-        if self.round >= self._before:
-            return super().update(context, action, feedback)
-        price = self._in_turn(self.round)
-        self.round += 1
-        sold = self.spec.share_sold(context, action, feedback)
-        at_release = np.full(self._sales.shape, self.round == self._before)
-        release = self._counts(sold, price, at_release)
-        if release is not None:
-            self._sales = release
-            self._theta, self._precision = self._posterior()
-            self._draw()
-        return None
-
-    def _posterior(self) -> tuple[Floats, Floats]:
-        past, dim, evidence = self._faded(), self.spec.dim, np.zeros((2, self.R))
-        theta = np.empty((2, *self._theta.shape))
-        precision = np.empty((2, *self._precision.shape))
-        for some in self._blocks():
-            scores = ReleasedScores(
-                *self._score_sums(past, some), ridge=self._ridge, admissible=in_ball
-            )
-            for k, shape in enumerate(self._shapes):
-                ridge = ridge_of(dim, self.statistic.dim, bends=shape.bends)
-                model = scores.under(ridge, shape.admissible)
-                fit = model.maximise(self._modes[k, some], STEPS)
-                found = averaged(fit, dim, bends=shape.bends, below=shape.below)
-                self._modes[k, some] = fit.theta
-                evidence[k, some] = model.log_evidence(fit) + found.evidence
-                theta[k, some] = shape.admissible(found.mean)
-                precision[k, some] = found.precision
-        self._bent = self._coin() < expit(evidence[1] - evidence[0])
-        self._line = theta[0], precision[0]
-        chosen = self._bent.astype(np.int64), rows(self.R)
-        return theta[chosen], precision[chosen]
-
-    def learned(self, replica: int = 0) -> Prior:
-        """Return the posterior of demand that is a line, as a prior of features="shrunk"."""
-        length = self.statistic.dim - self._bends
-        scale = np.where(rows(length) < length - self.spec.dim, 1.0, CURVE_CROSSED)
-        theta, precision = (one[replica] for one in self._line)
-        covariance = np.linalg.inv(precision)[:length, :length] * np.outer(scale, scale)
-        return posterior(scale * theta[:length], np.linalg.inv(covariance))
-
-    def _score_sums(self, past: Faded, some: slice) -> tuple[Scores, Floats, Floats]:
-        sales, K, D = self._sales[some], self.spec.n_actions, self.statistic.dim
-        summed = len(self._ends) > 0  # else moments of customers are not released yet
-        customers: Floats = np.zeros((len(sales), _IMAGINED_CUSTOMERS, self.spec.dim))
-        if summed:
-            customers = self._imagined(past, some)
-        each = np.broadcast_to(rows(K)[:, None], (len(sales), K, _IMAGINED_CUSTOMERS))
-        phi = self._rows(customers, each)  # (R, K, N, D)
-        nobody, first = np.zeros(phi.shape[:-1]), np.eye(D)[0]
-        counted = Scores(phi, nobody, nobody + 1, np.broadcast_to(first, phi.shape))
-        weight = (self._noise + _SALE_VARIANCE * max(1, self._each)) ** -0.5
-        design, released = weight * self._each * np.eye(K), weight * sales[..., None] * first
-        if not summed:
-            return counted, design, released
-        scores, users, sums = super()._score_sums(past, some)
-        joined = (np.concatenate(pair, axis=1) for pair in zip(scores, counted, strict=True))
-        return Scores(*joined), block_diag(users, design), np.concatenate([sums, released], axis=1)
-
-    def _mirrored(self, draw: Floats) -> Floats:
-        return np.where(self._bent[:, None], draw, super()._mirrored(draw))
-
-    def _allowed(self, theta: Floats) -> Floats:
-        line, curve = (shape.admissible(theta) for shape in self._shapes)
-        return np.where(self._bent[:, None], curve, line)
-
-
-class Shape(NamedTuple):
-    """Prior of the shape of demand, a line in the price or a curve."""
-
-    bends: tuple[float, ...]
-    """prior standard deviations of the parameters of `bends`"""
-    admissible: Callable[[Floats], Floats]
-    """map of parameters (R, D) to the nearest ones that are allowed"""
-    below: float | None
-    """upper end of the price slope, if it has one"""

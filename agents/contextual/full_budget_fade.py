@@ -5,7 +5,8 @@ from math import inf
 from dpbandit.agent import Arms
 from dpbandit.agents.contextual.fade import FADE
 from dpbandit.agents.contextual.fade_arms import FadeArms
-from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
+from dpbandit.agents.contextual.fade_curve import FadeCurve
+from dpbandit.agents.contextual.fade_prices import FadePrices
 from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.agents.contextual.fading import Fading, FadingReleases, link_fixes_middle
 from dpbandit.base import gaussian_target

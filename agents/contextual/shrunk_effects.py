@@ -60,7 +60,9 @@ def averaged(
     """
     mode, precision, slope = fit.theta, fit.precision, dim + 1
     fitted = ridge_of(dim, mode.shape[1], bends=bends)
-    b = np.matvec(precision, mode) + (0 if below is None else fit.gradient)
+    b = np.matvec(precision, mode)
+    if below is not None:  # a fit that ends at the bound is no mode
+        b = b + fit.gradient
     likelihood = precision - np.diag(fitted)
     ridges = np.array([ridge_of(dim, mode.shape[1], widths, bends=bends) for widths in WIDTHS])
     ridges = ridges[:, None]  # (6, 1, D)

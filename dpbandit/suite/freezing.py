@@ -77,7 +77,7 @@ class Choice(NamedTuple):
 
     @property
     def chosen(self) -> str:
-        """Name of the agent with the least mean regret."""
+        """Name of the agent with the least mean regret, or without a guarantee close to it."""
         return self.finalists[0]
 
 
@@ -272,6 +272,8 @@ def examined_all(blocks: Blocks, agents: Iterable[str]) -> Findings:
 def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
     """Choose in each group the agent with the least mean regret on the selection seed.
 
+    At epsilon infinity an agent without a guarantee wins near ties (`_Played.ranked`).
+
     A stage ends when the best of ALL agents have played its number of replicas, so an agent that
     looked worse after few replicas returns if others turn out worse after more.
     """
@@ -289,7 +291,7 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
             played.add(missing, replicas, "compare" if replicas < CLOSE_REPLICAS else "decide")
     found = {}
     for place, some in entered.items():
-        order = played.ranked(some, usual=place.epsilon == inf)
+        order = played.ranked(some, without_privacy=place.epsilon == inf)
         if not order:
             raise InputError(f"Expected an agent that plays {place.problem!r}, of {len(some)}.")
         found[place] = Choice(
@@ -314,15 +316,15 @@ class _Played:
         self.runs |= runs
         self.unfit |= unfit
 
-    def ranked(self, cells: Iterable[Cell], *, usual: bool = False) -> list[Cell]:
+    def ranked(self, cells: Iterable[Cell], *, without_privacy: bool = False) -> list[Cell]:
         """Return the configurations that could be played, sorted by mean regret, least first.
 
-        If `usual`, means of private agents with infinite epsilon are multiplied by
+        If `without_privacy`, means of private agents with infinite epsilon are multiplied by
         `WITHOUT_PRIVACY_FACTOR`, so that agents without privacy win near ties.
         """
 
         def place(one: Cell) -> float:
-            noiseless = usual and one.name.endswith(":epsilon=inf")
+            noiseless = without_privacy and one.name.endswith(":epsilon=inf")
             return float(self._final(one).mean()) * (WITHOUT_PRIVACY_FACTOR if noiseless else 1.0)
 
         there = [one for one in cells if one.key in self.runs and one.key not in self.unfit]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents import AllocationTS
-from dpbandit.agents.contextual.fade_prices import FadeCurve
+from dpbandit.agents.contextual.fade_curve import FadeCurve
 from dpbandit.privacy import ALL_FACTS, SUMMED, ClippedVectors, Fact, FadingSum, Ledger
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.spends import Parallel

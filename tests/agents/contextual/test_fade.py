@@ -12,7 +12,8 @@ from dpbandit.agents import FADE, BatchMoment, FadeAsking, FullBudgetFADE
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
-from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
+from dpbandit.agents.contextual.fade_curve import FadeCurve
+from dpbandit.agents.contextual.fade_prices import FadePrices
 from dpbandit.agents.contextual.fade_regression import (
     FadeLogistic,
     FadeRegression,
