@@ -20,12 +20,6 @@ COMMANDS = {
     "compare": ("agents", "Compare agents by cumulative regret, with a certificate for each."),
     "certify": ("agents", "Compute the epsilon that an agent's noise gives, beside its claim."),
     "audit": ("agents", "Try to refute an agent's certificate by running it many times."),
-    "reproduce": (
-        "studies",
-        "Run a reference case or a published table again, beside its numbers.",
-    ),
-    "sweep": ("frontier", "Run every agent on every environment of a TOML file; can be resumed."),
-    "report": ("frontier", "Write the results of a sweep as one HTML page with figures."),
     "frontier": (
         "frontier",
         "Compute the least epsilon at which an agent loses no more than so much.",

@@ -20,9 +20,8 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.envs.nonstationarity import Arrivals
-from dpbandit.specs import Visits
+from dpbandit.specs import BanditSpec, Visits
 from dpbandit.specs.people import MOST_PEOPLE, NOBODY, ReturningSpec
-from dpbandit.specs.protocols import BanditSpec
 
 MOST_VISITS = 100_000_000
 """Largest number of people times visits, because the order of all visits is kept in memory"""

@@ -1,5 +1,6 @@
 """Experiments: named reference cases, and one folder for each question studied."""
 
-from dpbandit.experiments.cases import CASES, Case, Reference, reproduce
+from dpbandit.shelf import face as _face, homes as _homes
 
-__all__ = ["CASES", "Case", "Reference", "reproduce"]
+__all__ = [*_homes("experiments")]
+__getattr__, __dir__ = _face(__name__)

@@ -12,6 +12,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from matplotlib.ticker import NullLocator
 from pydantic import BaseModel, ConfigDict
 
 from dpbandit.base import Floats
@@ -23,12 +24,9 @@ from dpbandit.results.plots import (
     from_zero,
     frontier,
     legend_at_the_foot,
-    legend_below,
-    legend_beside,
     level,
     line,
     log_ticks,
-    loglog,
     panels,
 )
 from dpbandit.results.runs import AgentRun, Slope
@@ -390,3 +388,34 @@ def draw_lines(
         else:
             axes.axhline(end(runs[0]).mean(), **how)
     return sorted({place for line in places.values() for place in line})
+
+
+def legend_beside(axes: "Axes", title: str | None = None) -> None:
+    """Draw the legend to the right of the axes."""
+    where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+    axes.legend(title=title, frameon=False, handlelength=3.5, alignment="left", **where)
+
+
+def legend_below(axes: "Axes", title: str) -> None:
+    """Draw the legend under the axes, in two columns."""
+    axes.legend(
+        title=title,
+        loc="upper center",
+        bbox_to_anchor=(0.48, -0.16),
+        ncols=2,
+        frameon=False,
+        fontsize="small",
+        title_fontsize="small",
+        handlelength=2.6,
+        columnspacing=1.5,
+    )
+
+
+def loglog(axes: "Axes", ticks: Sequence[float]) -> None:
+    """Make both axes logarithmic, and set the ticks of the horizontal one."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(list(ticks), [f"{tick:,g}" if tick < 1e6 else f"{tick:g}" for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_formatter("")
+    axes.yaxis.set_major_formatter("{x:,.6g}")

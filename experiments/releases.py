@@ -14,8 +14,7 @@ from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import Log, play
 from dpbandit.specs import AgentConfig, Hindsight
-from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import AgentRecorder, certificate_of
+from dpbandit.studies import AgentRecorder, Configuration, certificate_of
 
 TEST_USERS = 10_000  # fresh users on whom points are evaluated
 

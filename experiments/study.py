@@ -65,8 +65,7 @@ from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import AgentConfig
-from dpbandit.studies import Configuration, Study, run_sweep, setup_of
-from dpbandit.studies.configurations import LastRound
+from dpbandit.studies import Configuration, LastRound, Study, run_sweep, setup_of
 
 Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]

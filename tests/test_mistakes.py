@@ -46,8 +46,7 @@ from dpbandit.envs.convex.problems import Corners
 from dpbandit.envs.streams.populations import HalfNormals
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs import ContextualSpec
-from dpbandit.studies import Study, Sweep, plan, run_sweep
-from dpbandit.studies.configurations import Configuration
+from dpbandit.studies import Configuration, Study, Sweep, plan, run_sweep
 from tests.each import asserting, each, refused
 from tests.envs.contextual.ratings_files import ARGUMENTS
 from tests.experiments.runs import made_up

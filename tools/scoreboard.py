@@ -22,21 +22,19 @@ from dpbandit.agents.catalogue import entries  # noqa: E402
 from dpbandit.base import write_atomically  # noqa: E402
 from dpbandit.results.plots import save_figure  # noqa: E402
 from dpbandit.running.answers import (  # noqa: E402
-    AFFORDABLE,
     CHOSEN,
     HORIZON,
     ZERO,
     Answer,
-    UsersNeeded,
     answer_file,
     answers,
     chosen,
     mean_scores,
     ranked,
-    users_needed,
 )
 from dpbandit.suite.card import PACKAGE_BEST, heat_map  # noqa: E402
 from dpbandit.suite.catalogue import epsilons, problems, suite  # noqa: E402
+from dpbandit.suite.growing import AFFORDABLE, UsersNeeded, users_needed  # noqa: E402
 from dpbandit.suite.playing import findings  # noqa: E402
 
 RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"  # regrets that give the win rates

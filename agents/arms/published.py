@@ -13,8 +13,7 @@ from dpbandit.agents.arms.play import (
     kl_upper,
     tsallis_chances,
 )
-from dpbandit.base import Floats, Ints, drawn, rows
-from dpbandit.base.random_streams import Paced
+from dpbandit.base import Floats, Ints, Paced, drawn, rows
 from dpbandit.privacy import PrefixSum, Target, Tree, certified_sum, ledger_of
 from dpbandit.privacy.moments import ArmRewards
 from dpbandit.privacy.premises import Fact

@@ -1,8 +1,6 @@
-"""`dpbandit frontier`, `sweep` and `report`: make many runs and report on them."""
+"""`dpbandit frontier`: the least epsilon that costs no more than so much."""
 
-import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import inf, isinf
@@ -14,8 +12,6 @@ import typer
 from dpbandit.base import InputError, parse_settings, rounded
 from dpbandit.commands.options import (
     Horizon,
-    Jobs,
-    Minutes,
     Replicas,
     Seed,
     Settings,
@@ -194,106 +190,3 @@ def _allowed(lost: str) -> tuple[float, bool]:
     if not 0 < value < inf:
         raise InputError(f"Expected --lost={lost} to be above 0, such as 5% or 200.")
     return (value / 100, True) if words.endswith("%") else (value, False)
-
-
-_LISTED_FILES = 3
-"""Number of files that a message lists by name."""
-
-
-def sweep(
-    file: Annotated[
-        Path | None, typer.Argument(help="TOML file that says what to run, see the example.")
-    ] = None,
-    out: Annotated[  # text: as a path '' would be the current folder
-        str | None, typer.Option(help="Folder for the results.", metavar="<path>")
-    ] = None,
-    backend: Annotated[
-        str, typer.Option(help="loky (processes), threading or dask (a cluster).")
-    ] = "loky",
-    jobs: Jobs = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
-    ] = None,
-    block: Annotated[
-        int | None, typer.Option(help="Replicas in one task; changes the speed, not the numbers.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the results in --out and run what is missing.")
-    ] = False,
-    minutes: Minutes = None,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of sweep files.")
-    ] = False,
-) -> None:
-    """Run every agent on every environment, for every epsilon, delta and horizon.
-
-    The numbers do not depend on the backend, on `--jobs`, or on interruptions; after one, run the
-    same command with `--resume`. `dpbandit report` draws the results. Exit code 1 if an agent
-    raised an error, which is reported in a sentence; all others are played.
-
-    Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
-    """
-    from dpbandit.running.foreign import limit_of
-    from dpbandit.studies import Sweep, run_sweep
-
-    if schema:
-        print(json.dumps(Sweep.model_json_schema(), indent=2))
-        return
-    if file is None or out is None:
-        raise InputError("Expected FILE and --out DIR (or --schema).")
-    study = Sweep.read(file)
-    try:
-        done = run_sweep(
-            study,
-            out,
-            backend=backend,
-            jobs=jobs,
-            scheduler=scheduler,
-            block=block,
-            resume=resume,
-            limit=limit_of(minutes),
-        )
-    except KeyboardInterrupt:
-        print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)
-        raise
-    say(f"{done.configurations} configurations: {done.run} replicas run, {done.reused} kept.")
-    _say_files("Corrupt, moved aside and run anew", done.found.corrupt)
-    _say_files("Not of this sweep, left alone", done.found.foreign)
-    for failure in done.failed:
-        print(f"dpbandit: {failure}", file=sys.stderr)
-    say(f"Written to {done.folder}. Next: dpbandit report {done.folder}")
-    if done.failed:
-        raise typer.Exit(1)
-
-
-def _say_files(what: str, files: Sequence[Path]) -> None:
-    if files:
-        more = f" and {len(files) - _LISTED_FILES} more" if len(files) > _LISTED_FILES else ""
-        say(f"{what}: {', '.join(map(str, files[:_LISTED_FILES]))}{more}")
-
-
-def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of a sweep, or of `compare --out`.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the report; default FOLDER/report.")
-    ] = None,
-    baseline: Annotated[
-        str, typer.Option(help="The agent that all others are compared with.")
-    ] = "Uniform",
-    problem: Annotated[
-        str | None, typer.Option(help="Label of the only problem to report; default: all of them.")
-    ] = None,
-) -> None:
-    """Write the results of a sweep as one self-contained HTML page, and its figures as PNG and SVG.
-
-    With more than twelve problems each has one figure, as SVG; `--problem` draws all of one.
-
-    Example: `dpbandit report out`
-    """
-    from dpbandit.report import write_report
-
-    written = write_report(folder, out=out, baseline=baseline, problem=problem)
-    for sentence in written.answer:
-        say(sentence)
-    say(f"{len(written.figures)} figures beside it.")
-    say(f"Written to {written.page}.")

@@ -1,5 +1,6 @@
 """`dpbandit evaluate`: estimate from a log what a policy would have earned."""
 
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,7 @@ from dpbandit.offline.columns import numbers
 from dpbandit.offline.evaluation import evaluate as evaluated
 from dpbandit.offline.tables import parsed, read_table, warn_of
 from dpbandit.offline.unrecorded import assess
-from dpbandit.results.wording import earning, gain_sentence
+from dpbandit.results.shortfalls import Losing, losing
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}  # estimators that clip weights
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}  # with a model of rewards
@@ -394,3 +395,45 @@ def _columns_of(policy: str, frame: Any, K: int) -> Floats:
             "probabilities of the arms."
         )
     return np.column_stack([numbers(frame, column) for column in columns])
+
+
+def earning(reward_unit: str) -> Losing:
+    """Return the words for rewards themselves: those for regret, unless it counts mistakes.
+
+    >>> earning("hundreds of dollars").amount(0.5), earning("right answers").amount(0.5)
+    ('50 dollars', '0.5 right answers')
+    """
+    words = losing(reward_unit)
+    return Losing(reward_unit) if words.noun == "mistakes" else words
+
+
+def gain_sentence(who: str, answer: Any, level: float, money: Losing) -> str:
+    """Return a sentence on a policy's gain over the log's own, by dr or else the first row.
+
+    Args:
+        who: name of the policy.
+        answer: the table that `dpbandit.offline.evaluate` returns.
+        level: level of its intervals.
+        money: words for rewards, see `earning`.
+    """
+    rows = answer.set_index("estimator", drop=False)
+    row = rows.loc["dr"] if "dr" in rows.index else rows.iloc[0]
+    what, words = ("gain", money) if isnan(row["percent"]) else ("percent", Losing("%"))
+    gain, low, high = row[what], row[f"{what}_low"], row[f"{what}_high"]
+    earned = f"{rounded(money.scale * row['logged'], 4)} {money.noun}".rstrip()
+    sentence = f"The log's own policy earned {earned} a row"
+    if isnan(gain):
+        return f"{sentence}."
+    sentence += f"; {who} earns {_signed(gain, words)}"
+    if isnan(low):
+        return f"{sentence}, by {row['estimator']}, without an interval."
+    ends = f"between {_signed(low, words)} and {_signed(high, words)}"
+    if low * high > 0:  # both more, or both less
+        small, large = sorted((abs(low), abs(high)))
+        ends = f"{words.number(small)} to {_signed(large if high > 0 else -large, words)}"
+    return f"{sentence} ({100 * level:g} % interval {ends}), by {row['estimator']}."
+
+
+def _signed(gain: float, words: Losing) -> str:
+    """Return a gain in words, such as "2.5 % less" for -2.5."""
+    return f"{words.amount(abs(gain))} {'more' if gain >= 0 else 'less'}"

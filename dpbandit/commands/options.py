@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import gymnasium as gym
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from dpbandit.base import InputError, rounded
 from dpbandit.base.tables import Table
@@ -151,35 +150,6 @@ def print_results(results: "Results") -> None:
     for sentence in (*results.warnings, *cost_of_privacy(results)):
         console.print(sentence, style="bold", highlight=False)
     console.print(HONESTY, style="dim", highlight=False)
-
-
-def print_cases() -> None:
-    """Print the papers' tables with their options, and reference cases with agents and numbers."""
-    from dpbandit.experiments import CASES  # not before: matplotlib
-    from dpbandit.experiments.paper_tables import TABLES
-
-    console = screen()
-    for paper in TABLES.values():
-        console.print(Text.assemble((paper.name, "bold"), f"  {paper.summary}"))
-        options = Table("--reading", "what it is", box=None)
-        for reading, what in {**paper.readings, "all": "side by side"}.items():
-            options.add_row(reading, what)
-        console.print(options)
-        console.print(f"--rows: {paper.rows}", highlight=False)
-        for theta, what in paper.thetas.items():
-            console.print(f"--theta {theta}: {what}", highlight=False)
-    for case in CASES.values():
-        measured = "" if case.measure == "regret" else f" ({case.measure})"
-        console.print(Text.assemble((case.name, "bold"), f"  {case.summary}{measured}"))
-        table = Table("agent", "set", "reference", "horizon", "note", box=None, keys=2)
-        for reference in case.references:
-            settings = " ".join(f"{key}={value}" for key, value in reference.settings.items())
-            number = f"{reference.mean} (se {reference.se})"
-            table.add_row(reference.agent, settings, number, str(reference.horizon), reference.note)
-        others = [name for name in case.agents if name not in {r.agent for r in case.references}]
-        for name in others:
-            table.add_row(name, "", "-", "", "")
-        console.print(table)
 
 
 def audit_table(reports: dict[str, Any]) -> Table:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from dpbandit.base import InputError, check_writable, one_of, parse_settings, rounded, write_json
+from dpbandit.base.tables import Table
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
@@ -17,7 +19,6 @@ from dpbandit.commands.options import (
     Seed,
     Settings,
     complete_agents,
-    print_cases,
     say,
     screen,
     specified,
@@ -97,7 +98,7 @@ def reproduce(
     if list_cases or not others:
         if others:
             raise InputError("Expected --list alone: it shows every case.")
-        print_cases()
+        _print_cases()
         return
     if case is not None and case in TABLES:
         if more or specified(context, tuple(_OF_CASES)):
@@ -148,6 +149,32 @@ def reproduce(
         least = rounded(record["least"], 4)
         console.print(f"nobody as private loses less than {least}", highlight=False)
     saved.tell()
+
+
+def _print_cases() -> None:
+    """Print the papers' tables with their options, and reference cases with agents and numbers."""
+    console = screen()
+    for paper in TABLES.values():
+        console.print(Text.assemble((paper.name, "bold"), f"  {paper.summary}"))
+        options = Table("--reading", "what it is", box=None)
+        for reading, what in {**paper.readings, "all": "side by side"}.items():
+            options.add_row(reading, what)
+        console.print(options)
+        console.print(f"--rows: {paper.rows}", highlight=False)
+        for theta, what in paper.thetas.items():
+            console.print(f"--theta {theta}: {what}", highlight=False)
+    for case in CASES.values():
+        measured = "" if case.measure == "regret" else f" ({case.measure})"
+        console.print(Text.assemble((case.name, "bold"), f"  {case.summary}{measured}"))
+        table = Table("agent", "set", "reference", "horizon", "note", box=None, keys=2)
+        for reference in case.references:
+            settings = " ".join(f"{key}={value}" for key, value in reference.settings.items())
+            number = f"{reference.mean} (se {reference.se})"
+            table.add_row(reference.agent, settings, number, str(reference.horizon), reference.note)
+        others = [name for name in case.agents if name not in {r.agent for r in case.references}]
+        for name in others:
+            table.add_row(name, "", "-", "", "")
+        console.print(table)
 
 
 def _spread(se: float) -> str:

@@ -35,11 +35,11 @@ from dpbandit.base import (
     check_readable,
     flag,
     index_of,
+    read_text,
     reals,
     refuse_lazy,
     short_path,
 )
-from dpbandit.base.files import read_text
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")  # suffixes of files that are read
 _READ_ERRORS = (ValueError, OSError, EOFError, zlib.error, csv.Error)

@@ -23,6 +23,7 @@ from dpbandit.base import (
     Floats,
     InputError,
     Ints,
+    Paced,
     Streams,
     at_least,
     clip_norm,
@@ -35,7 +36,6 @@ from dpbandit.base import (
     shaped,
     whole,
 )
-from dpbandit.base.random_streams import Paced
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import LOCAL_TRUST, Mechanism
 from dpbandit.privacy.moments import ArmRewards

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, InputError, Streams, inside, shaped, whole
-from dpbandit.base.random_streams import Paced
+from dpbandit.base import AnyArray, Floats, InputError, Paced, Streams, inside, shaped, whole
 from dpbandit.privacy.mechanism import Mechanism, Statistic
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend

@@ -37,8 +37,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpbandit.base import Floats, Ints, positive
-from dpbandit.base.arrays import one_thread
+from dpbandit.base import Floats, Ints, one_thread, positive
 
 CELLS = 2**16
 """Largest number of grid cells on one side of 0; a grid that needs more is made coarser"""

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from matplotlib import rc_context, rcdefaults, rcParams
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -276,12 +276,6 @@ def drawn(path: Path, title: str) -> "Iterator[Axes]":
         legend_at_the_foot(axes, columns)
 
 
-def legend_beside(axes: "Axes", title: str | None = None) -> None:
-    """Draw the legend to the right of the axes."""
-    where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
-    axes.legend(title=title, frameon=False, handlelength=3.5, alignment="left", **where)
-
-
 def legend_at_the_foot(axes: "Axes", columns: int = 2) -> None:
     """Draw the legend of the axes at the bottom of the figure."""
     figure: Any = axes.figure
@@ -290,36 +284,11 @@ def legend_at_the_foot(axes: "Axes", columns: int = 2) -> None:
     figure.legend(*entries, loc="outside lower left", **how)
 
 
-def legend_below(axes: "Axes", title: str) -> None:
-    """Draw the legend under the axes, in two columns."""
-    axes.legend(
-        title=title,
-        loc="upper center",
-        bbox_to_anchor=(0.48, -0.16),
-        ncols=2,
-        frameon=False,
-        fontsize="small",
-        title_fontsize="small",
-        handlelength=2.6,
-        columnspacing=1.5,
-    )
-
-
 def log_ticks(axis: "Axis") -> None:
     """Set ticks of a log axis to 1, 2 and 5 of each decade, or powers of 10 for many decades."""
     low, high = axis.get_view_interval()
     dense = log10(high / low) < _MAX_DENSE_DECADES
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if dense else (1,)))
-
-
-def loglog(axes: "Axes", ticks: Sequence[float]) -> None:
-    """Make both axes logarithmic, and set the ticks of the horizontal one."""
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xticks(list(ticks), [f"{tick:,g}" if tick < 1e6 else f"{tick:g}" for tick in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_minor_formatter("")
-    axes.yaxis.set_major_formatter("{x:,.6g}")
 
 
 _MAX_LINES_INSIDE = 8

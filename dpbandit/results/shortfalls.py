@@ -1,14 +1,13 @@
-"""Warnings about runs that learned little, with their regret and advice derived from it."""
+"""Warnings about runs that learned little; words for regret in the unit of rewards."""
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import plain
+from dpbandit.base import plain, rounded
 from dpbandit.results.runs import AgentRun
-from dpbandit.results.wording import losing
 
 MIN_WARNED_ROUNDS = 1000
 """Smallest horizon of a run that may get a warning."""
@@ -20,6 +19,43 @@ gets a warning."""
 MAX_SMALLER_RATIO = 0.9
 """Largest ratio of two regrets at which the first one counts as smaller than the second."""
 BASELINES = ("Uniform", "BestFixed", "Centre")  # names of agents that get no warning
+
+
+class Losing(NamedTuple):
+    """Unit and verbs for regret in sentences, since dollars are lost but mistakes are made."""
+
+    noun: str
+    """unit of regret in sentences, such as dollars; empty if rewards have no unit"""
+    scale: float = 1.0
+    """number of units of `noun` in a reward of 1"""
+    loses: str = "loses"
+    lost: str = "lost"
+    lose: str = "lose"
+
+    def number(self, regret: float) -> str:
+        """Format a regret, given in rewards, as a number in the unit `noun`, without the unit."""
+        return rounded(self.scale * regret)
+
+    def amount(self, regret: float) -> str:
+        """Format a regret with its unit, or without a unit if rewards have none.
+
+        >>> losing("hundreds of dollars").amount(11.724), losing("reward").amount(3)
+        ('1,170 dollars', '3')
+        """
+        return f"{self.number(regret)} {self.noun}".rstrip()
+
+
+_WORDS_OF_UNIT = {  # unit of rewards -> words for regret
+    "reward": Losing(""),
+    "loss": Losing(""),
+    "right answers": Losing("mistakes", 1.0, "makes", "made", "make"),
+    "hundreds of dollars": Losing("dollars", 100.0),
+}
+
+
+def losing(reward_unit: str) -> Losing:
+    """Return the words for regret if rewards have this unit."""
+    return _WORDS_OF_UNIT.get(reward_unit, Losing(reward_unit))
 
 
 def shortfalls(runs: Sequence[AgentRun]) -> tuple[str, ...]:

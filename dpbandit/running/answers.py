@@ -10,7 +10,7 @@ with a number of users other than the problem's own.
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from io import StringIO
@@ -201,52 +201,6 @@ def by_score(some: Iterable[T]) -> list[T]:
         return inf if (mean := score(one.id)) is None else -mean
 
     return sorted(some, key=place)
-
-
-AFFORDABLE = 1.5
-"""Largest ratio of regret to that of the best agent without privacy that is called affordable."""
-
-
-class UsersNeeded(NamedTuple):
-    """Numbers of users from which on a private agent's regret is low; None if it never is."""
-
-    affordable: int | None
-    """users from which on regret is at most 1.5 times that of the best agent without privacy"""
-    beats_fixed: int | None
-    """users from which on regret is below that of the best fixed action"""
-    measured: int
-    """largest number of users with which regret was measured"""
-
-
-@cache
-def users_needed(problem: str, epsilon: float) -> UsersNeeded | None:
-    """Return the `UsersNeeded` for a problem at an epsilon; None if no horizons were measured."""
-    rows = [
-        one
-        for one in answers()
-        if one.role == HORIZON and (one.problem, one.epsilon) == (problem, epsilon)
-    ]
-    if not rows:
-        return None
-    rows.sort(key=lambda one: one.horizon)
-    horizons = [one.horizon for one in rows]
-    return UsersNeeded(
-        first_for_good(horizons, [one.times <= AFFORDABLE for one in rows]),
-        first_for_good(horizons, [one.above_fixed < 1 for one in rows]),
-        horizons[-1],
-    )
-
-
-def first_for_good(places: Sequence[int], holds: Sequence[bool]) -> int | None:
-    """Return the first of `places` from which on all of `holds` are True; None if there is none.
-
-    >>> first_for_good([1, 2, 4, 8], [True, False, True, True])
-    4
-    """
-    found = None
-    for place, true in zip(places, holds, strict=True):
-        found = (place if found is None else found) if true else None
-    return found
 
 
 def written(rows: Iterable[Answer], head: str) -> str:

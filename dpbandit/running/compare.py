@@ -20,20 +20,19 @@ from dpbandit.base import (
     Note,
     OverTime,
     Progress,
-    Seed,
     Streams,
     TimeLimit,
     check_jobs,
     check_length,
     check_picklable,
     is_picklable,
+    one_thread,
     provenance,
     time_limit,
     useful_jobs,
     warnings_on_stderr,
     whole,
 )
-from dpbandit.base.arrays import one_thread
 from dpbandit.privacy import Certificate, Ledger
 from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.mechanism import checked_ledger, logged_calls
@@ -61,7 +60,7 @@ from dpbandit.running.resolve import (
     resolve_spec,
 )
 from dpbandit.running.segments import levels_of
-from dpbandit.specs import AgentConfig, Hindsight, Problem, Spec, made_agent
+from dpbandit.specs import AgentConfig, Hindsight, Spec, made_agent
 
 
 def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
@@ -83,29 +82,6 @@ def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, A
         if baseline not in configs.values():
             configs[name] = baseline
     return configs
-
-
-def play_any(
-    problem: Problem,
-    config: AgentConfig,
-    seeds: Sequence[Seed],
-    *,
-    marks: Ints,
-    advance: Callable[[int], None] = lambda rounds: None,
-    answer_from: Ints | None = None,
-) -> Log:
-    """Play any agent; for an oracle, first find the best action by a run of Uniform on these users.
-
-    This action is the best one up to the last of the rounds `answer_from`, by default `marks`.
-    """
-    if isinstance(config, Hindsight):
-        from dpbandit.agents import Uniform
-
-        uniform_log = play(
-            problem, Uniform(), seeds, marks=marks if answer_from is None else answer_from
-        )
-        config = config.with_answer(uniform_log.best_fixed)
-    return play(problem, config, seeds, marks=marks, advance=advance)
 
 
 def certify(

@@ -13,7 +13,7 @@ from dpbandit.results.comparisons import bootstrap_band, ratio_band
 from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, describe, without_epsilon
-from dpbandit.results.wording import Losing, losing
+from dpbandit.results.shortfalls import Losing, losing
 from dpbandit.running.recommend import recommend
 from dpbandit.running.resolve import resolve_agent, resolve_spec
 from dpbandit.specs import Spec

@@ -29,8 +29,8 @@ from dpbandit.base import (
     abbrev,
     agent_error,
     counted_as,
+    drawn_in,
 )
-from dpbandit.base.random_streams import drawn_in
 from dpbandit.privacy.mechanism import count_users
 from dpbandit.running.user_counts import Brought, UserCounts, user_counts
 from dpbandit.specs import Agent, Problem, Spec, Step, acted, check_mask, finite_array

@@ -11,8 +11,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from dpbandit.base import AgentError, TimeLimit, positive
-from dpbandit.base.arrays import one_thread
+from dpbandit.base import AgentError, TimeLimit, one_thread, positive
 from dpbandit.specs import AgentConfig
 
 _PARENT_CHECK_SECONDS = 1.0

@@ -22,6 +22,7 @@ from dpbandit.base import (
     InputError,
     Ints,
     Progress,
+    Seed,
     Streams,
     abbrev,
     check_length,
@@ -33,10 +34,11 @@ from dpbandit.base import (
 from dpbandit.privacy import Certificate
 from dpbandit.results.problems import Setup
 from dpbandit.results.runs import AgentRun, describe, log_marks, run_key
-from dpbandit.running.compare import as_run, certify, play_any, with_baselines
+from dpbandit.running.compare import as_run, certify, with_baselines
 from dpbandit.running.environments import arguments_of, environment_id, problem_label, problem_maker
+from dpbandit.running.loop import Log, play
 from dpbandit.running.settings import agent_config, agent_id, agent_kind, around, meant
-from dpbandit.specs import Agent as RunningAgent, AgentConfig, Problem, Spec, made_agent
+from dpbandit.specs import Agent as RunningAgent, AgentConfig, Hindsight, Problem, Spec, made_agent
 
 Value = bool | int | float | str
 Values = dict[str, Value]
@@ -499,3 +501,26 @@ def _check_names(configurations: Iterable[Configuration]) -> None:
 def _words(config: Mapping[str, Any]) -> str:
     settings = ", ".join(f"{key}={value!r}" for key, value in config.items() if key != "agent")
     return f"{config['agent']}({settings})"
+
+
+def play_any(
+    problem: Problem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    *,
+    marks: Ints,
+    advance: Callable[[int], None] = lambda rounds: None,
+    answer_from: Ints | None = None,
+) -> Log:
+    """Play any agent; for an oracle, first find the best action by a run of Uniform on these users.
+
+    This action is the best one up to the last of the rounds `answer_from`, by default `marks`.
+    """
+    if isinstance(config, Hindsight):
+        from dpbandit.agents import Uniform
+
+        uniform_log = play(
+            problem, Uniform(), seeds, marks=marks if answer_from is None else answer_from
+        )
+        config = config.with_answer(uniform_log.best_fixed)
+    return play(problem, config, seeds, marks=marks, advance=advance)

@@ -11,8 +11,7 @@ from dpbandit.base import InputError, Ints
 from dpbandit.results.problems import Setup
 from dpbandit.results.runs import early_marks
 from dpbandit.running.settings import parse_agent
-from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies import Configuration, certificate_of
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
 
 FADE_CLASSES = frozenset(kind.__name__ for kinds in MODELS.values() for kind in kinds)

@@ -16,8 +16,14 @@ from dpbandit.running.answers import chosen
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.settings import parse_agent, plainly_spelt
 from dpbandit.specs import Spec
-from dpbandit.studies import AgentFailure, Configuration, Study, setup_of
-from dpbandit.studies.configurations import certificate_of, failure_of
+from dpbandit.studies import (
+    AgentFailure,
+    Configuration,
+    Study,
+    certificate_of,
+    failure_of,
+    setup_of,
+)
 
 Size: TypeAlias = Literal["small", "full"]
 SIZES: tuple[Size, ...] = get_args(Size)  # presets of horizons and replicas

@@ -28,8 +28,7 @@ from dpbandit.running.compare import certify
 from dpbandit.running.settings import parse_agent
 from dpbandit.running.strangers import Stranger
 from dpbandit.specs import AgentConfig, Spec, made_agent
-from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import AgentRecorder, certificate_of
+from dpbandit.studies import AgentRecorder, Configuration, certificate_of
 from dpbandit.suite.catalogue import Assignment, Size, assignment_of
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import (

@@ -9,8 +9,7 @@ import numpy as np
 
 from dpbandit.base import Floats, Ints, provenance, write_atomically
 from dpbandit.results.runs import BY_REPLICA, AgentRun, describe
-from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies import Configuration, certificate_of
 from dpbandit.suite.catalogue import version
 
 

@@ -27,8 +27,7 @@ from dpbandit.privacy.spends import Spend
 from dpbandit.report.page import rendered
 from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.running.settings import module_of, parse_agent
-from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies import Configuration, certificate_of
 from dpbandit.suite.candidates import CLAIM_SLACK
 from dpbandit.suite.catalogue import epsilons, problems, version
 from dpbandit.suite.playing import Submission, finalists, frozen, read_submission

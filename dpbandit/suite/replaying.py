@@ -8,9 +8,8 @@ import numpy as np
 
 from dpbandit.base import Bools, Floats, InputError, cpu_of, provenance
 from dpbandit.results.runs import AgentRun, standard_error
-from dpbandit.running.compare import play_any
 from dpbandit.running.loop import Log
-from dpbandit.studies import Configuration
+from dpbandit.studies import Configuration, play_any
 from dpbandit.suite.outcomes import Outcome
 
 REPLAY_TOLERANCE = 1e-9

@@ -27,8 +27,7 @@ from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import CorruptFileError, read_runs
 from dpbandit.running.foreign import limit_of
 from dpbandit.running.settings import module_of
-from dpbandit.studies import Configuration, Study
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies import Configuration, Study, certificate_of
 from dpbandit.suite.card import write_card
 from dpbandit.suite.catalogue import SIZES, Size, assignment_of, references, replicas
 from dpbandit.suite.examining import examined

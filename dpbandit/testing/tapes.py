@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base import (
+    Draws,
     InputError,
     Ints,
     Seed,
@@ -21,7 +22,6 @@ from dpbandit.base import (
     record_counts,
     rows,
 )
-from dpbandit.base.random_streams import Draws
 from dpbandit.privacy import Ledger, Mechanism
 from dpbandit.privacy.mechanism import LedgerCheck, PersonalMemory, each_round, logged_calls
 from dpbandit.running.episode import BlockError, Episode, Served

@@ -20,8 +20,7 @@ from dpbandit.base import (
 )
 from dpbandit.envs.contextual.orange_juice import demand
 from dpbandit.envs.contextual.problems import ResampledChoices
-from dpbandit.specs import PriceListSpec, Step
-from dpbandit.specs.protocols import arms_in_range, uniform_arms
+from dpbandit.specs import PriceListSpec, Step, arms_in_range, uniform_arms
 
 
 def fluid_bound(margins: Floats, sales: Floats, stock: int, horizon: int, most: float) -> float:

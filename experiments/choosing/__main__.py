@@ -32,7 +32,7 @@ from dpbandit.running.answers import ranked
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.recommend import recommend
 from dpbandit.running.settings import parse_agent
-from dpbandit.studies.configurations import Configuration, certificate_of
+from dpbandit.studies import Configuration, certificate_of
 from dpbandit.suite.candidates import CLAIM_SLACK
 
 GOOD = 1.2

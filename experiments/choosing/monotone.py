@@ -25,7 +25,7 @@ from dpbandit.results.runs import standard_error
 from dpbandit.running.recommend import recommend
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import made_agent
-from dpbandit.studies.configurations import Configuration, LastRound, setup_of
+from dpbandit.studies import Configuration, LastRound, setup_of
 
 ERRORS = 3.0
 """Standard errors of a difference above which regret has risen"""

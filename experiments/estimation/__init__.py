@@ -22,15 +22,15 @@ from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
 from dpbandit.base import Floats, InputError, whole
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments import CASES
+from dpbandit.experiments.figure import legend_beside
 from dpbandit.experiments.paper_tables import Reproduced, Request, reproduced, selected
 from dpbandit.experiments.study import grouped, runs_of, tabulated
-from dpbandit.results.plots import legend_beside, line, panels
+from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.compare import as_run
 from dpbandit.running.loop import play
 from dpbandit.specs import AgentConfig
-from dpbandit.studies import Configuration, setup_of
-from dpbandit.studies.configurations import AgentRecorder, LastRound, certificate_of
+from dpbandit.studies import AgentRecorder, Configuration, LastRound, certificate_of, setup_of
 
 _ERROR = "error after {}"  # name of a measure of runs, by round
 _MAX_HALVINGS = 6  # of the horizon

@@ -14,12 +14,12 @@ import numpy as np
 
 from dpbandit.base import Floats, Ints, whole, write_atomically
 from dpbandit.experiments import CASES
+from dpbandit.experiments.figure import legend_beside
 from dpbandit.experiments.study import Found, command, measured, start
 from dpbandit.results.plots import (
     COLOURS,
     DASHES,
     Band,
-    legend_beside,
     panels,
     rounds,
     student_band,

@@ -9,12 +9,11 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from dpbandit.experiments.figure import Figure, Pane, RunLines, framed
+from dpbandit.experiments.figure import Figure, Pane, RunLines, framed, loglog
 from dpbandit.privacy.curves import epsilon_of, mu_of
-from dpbandit.results.plots import final, legend_at_the_foot, level, line, log_ticks, loglog
+from dpbandit.results.plots import final, legend_at_the_foot, level, line, log_ticks
 from dpbandit.results.runs import standard_error
-from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies import Configuration, certificate_of
 
 SUMS = ("gradual sum", "binary tree", "BLT", "window of 64 rounds")
 """Labels of agents, by their kind of private sum, in the order of line styles"""

@@ -16,9 +16,9 @@ import pandas as pd
 
 from dpbandit.base import Floats, Ints, Streams, write_atomically
 from dpbandit.base.tables import Table
-from dpbandit.experiments.figure import RunLines, draw_frontier
+from dpbandit.experiments.figure import RunLines, draw_frontier, legend_beside
 from dpbandit.experiments.study import Found, command, grouped, read, start, tabulated
-from dpbandit.results.plots import final, legend_at_the_foot, legend_beside, panels
+from dpbandit.results.plots import final, legend_at_the_foot, panels
 from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, standard_error

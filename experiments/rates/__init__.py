@@ -30,8 +30,7 @@ from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import AgentConfig
-from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import LastRound
+from dpbandit.studies import Configuration, LastRound
 
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
 READINGS = ("certified", "printed", "public")  # proved here, as in the paper, without noise

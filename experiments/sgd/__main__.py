@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpbandit.base import Floats, whole, write_atomically
+from dpbandit.experiments.figure import legend_beside
 from dpbandit.experiments.paper_tables import Reproduced, Request, reproduced, selected
 from dpbandit.experiments.releases import CurveConfiguration, ReleaseConfiguration, curve, looks
 from dpbandit.experiments.sgd import (
@@ -40,7 +41,7 @@ from dpbandit.experiments.study import (
     start,
     tabulated,
 )
-from dpbandit.results.plots import legend_beside, line, log_ticks, panels, style
+from dpbandit.results.plots import line, log_ticks, panels, style
 from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.studies import Configuration
 

@@ -34,12 +34,21 @@ from dpbandit.agents import FTAL, WDPCOCOL, Centre, OnlineConditionalGradient, U
 from dpbandit.base import Floats, Streams, inside, positive, whole
 from dpbandit.base.tables import Table
 from dpbandit.domains import Domain, Simplex
-from dpbandit.experiments.figure import Figure, Pane, RunLines, Strict, computed, framed
+from dpbandit.experiments.figure import (
+    Figure,
+    Pane,
+    RunLines,
+    Strict,
+    computed,
+    framed,
+    legend_below,
+    loglog,
+)
 from dpbandit.experiments.paper_tables import Reproduced, Request, reproduced, selected
 from dpbandit.experiments.study import grouped, mean, runs_of, tabulated
 from dpbandit.losses import Ridge
 from dpbandit.privacy import ALL_FACTS
-from dpbandit.results.plots import legend_below, line, loglog
+from dpbandit.results.plots import line
 from dpbandit.results.runs import AgentRun, protected, standard_error
 from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
@@ -47,8 +56,7 @@ from dpbandit.running.loop import play
 from dpbandit.running.settings import parse_agent
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import Agent, AgentConfig, Spec
-from dpbandit.studies import Configuration, setup_of
-from dpbandit.studies.configurations import LastRound, certificate_of
+from dpbandit.studies import Configuration, LastRound, certificate_of, setup_of
 
 COUNTED = ("projections", "minimisations")  # operations of a domain
 

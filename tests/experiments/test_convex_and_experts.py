@@ -18,8 +18,7 @@ from dpbandit.experiments.experts import (
 from dpbandit.experiments.study import measured, read, runs_of
 from dpbandit.results.runs import slope
 from dpbandit.running.environments import problem_maker
-from dpbandit.studies import Study, setup_of
-from dpbandit.studies.configurations import LastRound
+from dpbandit.studies import LastRound, Study, setup_of
 from tests.drawings import points, unsaved
 from tests.each import by_rota, in_turn
 from tests.experiments.runs import figures_of, quick

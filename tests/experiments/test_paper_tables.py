@@ -21,8 +21,7 @@ from dpbandit.experiments.sgd.printed import StoppedSGD
 from dpbandit.losses import LinearRegression
 from dpbandit.results.runs import standard_error
 from dpbandit.specs import StreamSpec
-from dpbandit.studies import Configuration, play_all, setup_of
-from dpbandit.studies.configurations import AgentRecorder
+from dpbandit.studies import AgentRecorder, Configuration, play_all, setup_of
 from tests.each import by_rota, in_turn, refused
 
 TABLES_OF_RATES = {name: rows for name, (rows, _) in tables().items()}

@@ -13,9 +13,9 @@ from dpbandit import InputError
 from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import read_log, read_observed, record
+from dpbandit.commands.logs import earning, gain_sentence
 from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, assess, evaluate
 from dpbandit.offline.intervals import Stakes, betting
-from dpbandit.results.wording import earning, gain_sentence
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import asserting, each, refused
 

@@ -24,8 +24,7 @@ from dpbandit.agents import LinUCB, ShariffSheffetUCB
 from dpbandit.base import processes
 from dpbandit.results import store
 from dpbandit.results.store import planned, read_runs
-from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
-from dpbandit.studies.configurations import LastRound
+from dpbandit.studies import LastRound, Study, Sweep, plan, run as running, run_sweep
 from dpbandit.studies.workers import HTTP
 from tests.each import by_rota, in_turn, refused
 from tests.studies.studies import TINY, many, same

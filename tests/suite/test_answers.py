@@ -11,7 +11,7 @@ from scipy import stats
 from dpbandit.base import cpu_of
 from dpbandit.base.inputs import InputError
 from dpbandit.results.runs import standard_error
-from dpbandit.running.answers import CANDIDATE, answers, chosen, users_needed
+from dpbandit.running.answers import CANDIDATE, answers, chosen
 from dpbandit.running.recommend import recommend
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import Hindsight
@@ -19,7 +19,7 @@ from dpbandit.suite import candidates as competing, frozen, problems
 from dpbandit.suite.candidates import Cell, Group, candidates
 from dpbandit.suite.catalogue import Suite, SuiteProblem, epsilons, suite
 from dpbandit.suite.freezing import Blocks, _played as played_by, choose, freeze_suite
-from dpbandit.suite.growing import grow
+from dpbandit.suite.growing import grow, users_needed
 from dpbandit.suite.playing import finalists
 from dpbandit.suite.renewing import renew
 from dpbandit.suite.replaying import far_off, holds, replays

@@ -37,7 +37,7 @@ from dpbandit.envs.contextual.tastes import (
 from dpbandit.envs.data import fit_camera
 from dpbandit.envs.people.returning_pricing import frozen
 from dpbandit.specs import Visits
-from dpbandit.studies.configurations import Sweep, plan
+from dpbandit.studies import Sweep, plan
 from dpbandit.testing import check_agent, check_problem
 from tests.each import each, in_turn, marks, refused
 from tests.envs.contextual.logs import PERSONAL, quietly, visits
