@@ -6,7 +6,6 @@ from math import ceil, sqrt
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from scipy.linalg import block_diag
 from scipy.special import expit
 
 from dpbandit.agents.contextual.demand import CURVE_CROSSED
@@ -19,7 +18,13 @@ from dpbandit.agents.contextual.fade_prices import (
     falling,
 )
 from dpbandit.agents.contextual.fading import spec_after
-from dpbandit.agents.contextual.released_scores import Faded, ReleasedScores, Scores, in_ball
+from dpbandit.agents.contextual.released_scores import (
+    Counts,
+    Faded,
+    ReleasedScores,
+    Scores,
+    in_ball,
+)
 from dpbandit.agents.contextual.shrunk_effects import averaged, ridge_of
 from dpbandit.base import Floats, Ints, rows
 from dpbandit.privacy import Parallel
@@ -33,6 +38,8 @@ _FIRST_OFFERS, _FIRST_OFFERS_NOISE = 5, 10
 chosen on problems of seeds 3 to 5 of experiments/choosing"""
 _SALE_VARIANCE = 0.2
 """Rough variance of the number of sales in one round"""
+_CLEAR_LOG_ODDS, _RELEASES_TO_REFIT = 6.0, 4
+"""Log odds of one shape from which the other is fitted to every fourth release only"""
 
 
 def first_offers(spec: SellingSpec, epsilon: float) -> int:
@@ -63,7 +70,8 @@ class FadeCurve(ScoredSales):
         after a release  fit a line and a curve (a line and `bends`) to all releases and the counts,
                          both with effects of features that are shrunk as by `FadePrices`; a random
                          draw chooses between them, the curve with its posterior probability
-                         (Laplace's approximation, even odds a priori, and a line that has to fall)
+                         (Laplace's approximation, even odds a priori, and a line that has to fall);
+                         at odds of 400 the other is fitted to every fourth release only
         play             argmax_a margin_a logistic(phi_a . played), phi_a of `demand_rows`, played
                          drawn once a batch from the posterior of the chosen fit
 
@@ -120,7 +128,10 @@ class FadeCurve(ScoredSales):
         )
         self._modes = np.zeros((2, R, self.statistic.dim))  # of the last fits of both shapes
         self._bent = np.zeros(R, bool)
-        self._line = self._theta, self._precision
+        # of both shapes, by all releases or, if the other is clearly likelier, by earlier ones
+        self._thetas = np.stack([self._theta] * 2)
+        self._precisions = np.stack([self._precision] * 2)
+        self._log_odds = np.zeros(R)  # of a curve
         self._admissible = self._allowed
 
     @property
@@ -159,52 +170,58 @@ class FadeCurve(ScoredSales):
         return None
 
     def _posterior(self) -> tuple[Floats, Floats]:
-        past, dim, evidence = self._faded(), self.spec.dim, np.zeros((2, self.R))
-        theta = np.empty((2, *self._theta.shape))
-        precision = np.empty((2, *self._precision.shape))
+        past, dim, R = self._faded(), self.spec.dim, rows(self.R)
+        clear = np.abs(self._log_odds) > _CLEAR_LOG_ODDS
+        if len(self._ends) % _RELEASES_TO_REFIT == 0:
+            clear[:] = False
+        evidence = np.zeros((2, self.R))
         for some in self._blocks():
             scores = ReleasedScores(
-                *self._score_sums(past, some), ridge=self._ridge, admissible=in_ball
+                *self._score_sums(past, some),
+                ridge=self._ridge,
+                admissible=in_ball,
+                counts=self._released_counts(past, some),
             )
             for k, shape in enumerate(self._shapes):
+                fitted = ~clear[some] | ((self._log_odds[some] > 0) == k)
                 ridge = ridge_of(dim, self.statistic.dim, bends=shape.bends)
-                model = scores.under(ridge, shape.admissible)
-                fit = model.maximise(self._modes[k, some], STEPS)
+                model = scores.of_replicas(fitted).under(ridge, shape.admissible)
+                at = k, R[some][fitted]
+                fit = model.maximise(self._modes[at], STEPS)
                 found = averaged(fit, dim, bends=shape.bends, below=shape.below)
-                self._modes[k, some] = fit.theta
-                evidence[k, some] = model.log_evidence(fit) + found.evidence
-                theta[k, some] = shape.admissible(found.mean)
-                precision[k, some] = found.precision
-        self._bent = self._coin() < expit(evidence[1] - evidence[0])
-        self._line = theta[0], precision[0]
-        chosen = self._bent.astype(np.int64), rows(self.R)
-        return theta[chosen], precision[chosen]
+                self._modes[at] = fit.theta
+                evidence[at] = model.log_evidence(fit) + found.evidence
+                self._thetas[at] = shape.admissible(found.mean)
+                self._precisions[at] = found.precision
+        self._log_odds = np.where(clear, self._log_odds, evidence[1] - evidence[0])
+        self._bent = self._coin() < expit(self._log_odds)
+        chosen = self._bent.astype(np.int64), R
+        return self._thetas[chosen], self._precisions[chosen]
 
     def learned(self, replica: int = 0) -> Prior:
         """Return the posterior of demand that is a line, as a prior of features="shrunk"."""
         length = self.statistic.dim - self._bends
         scale = np.where(rows(length) < length - self.spec.dim, 1.0, CURVE_CROSSED)
-        theta, precision = (one[replica] for one in self._line)
+        theta, precision = self._thetas[0, replica], self._precisions[0, replica]
         covariance = np.linalg.inv(precision)[:length, :length] * np.outer(scale, scale)
         return posterior(scale * theta[:length], np.linalg.inv(covariance))
 
     def _score_sums(self, past: Faded, some: slice) -> tuple[Scores, Floats, Floats]:
-        sales, K, D = self._sales[some], self.spec.n_actions, self.statistic.dim
-        summed = len(self._ends) > 0  # else moments of customers are not released yet
+        if len(self._ends):
+            return super()._score_sums(past, some)
+        none = np.zeros((len(self._sales[some]), 0, IMAGINED_CUSTOMERS, self.statistic.dim))
+        return Scores(none, none[..., 0], none[..., 0], none), np.eye(0), none[:, :, 0]
+
+    def _released_counts(self, past: Faded, some: slice) -> Counts:
+        """Return the released sales of each price, which expect synthetic customers' sales."""
+        sales, K = self._sales[some], self.spec.n_actions
         customers: Floats = np.zeros((len(sales), IMAGINED_CUSTOMERS, self.spec.dim))
-        if summed:
+        if len(self._ends):  # else moments of customers are not released yet
             customers = self._imagined(past, some)
-        each = np.broadcast_to(rows(K)[:, None], (len(sales), K, IMAGINED_CUSTOMERS))
+        each = np.broadcast_to(rows(K)[:, None], (*sales.shape, IMAGINED_CUSTOMERS))
         phi = self._rows(customers, each)  # (R, K, N, D)
-        nobody, first = np.zeros(phi.shape[:-1]), np.eye(D)[0]
-        counted = Scores(phi, nobody, nobody + 1, np.broadcast_to(first, phi.shape))
-        weight = (self._noise + _SALE_VARIANCE * max(1, self._each)) ** -0.5
-        design, released = weight * self._each * np.eye(K), weight * sales[..., None] * first
-        if not summed:
-            return counted, design, released
-        scores, users, sums = super()._score_sums(past, some)
-        joined = (np.concatenate(pair, axis=1) for pair in zip(scores, counted, strict=True))
-        return Scores(*joined), block_diag(users, design), np.concatenate([sums, released], axis=1)
+        stddev = sqrt(self._noise + _SALE_VARIANCE * max(1, self._each))
+        return Counts(phi, self._each / stddev, sales / stddev)
 
     def _mirrored(self, draw: Floats) -> Floats:
         return np.where(self._bent[:, None], draw, super()._mirrored(draw))

@@ -335,7 +335,7 @@ class AimedScores:
         self._W[some] = (U / root[:, None]) @ U.swapaxes(1, 2)
 
 
-IMAGINED_CUSTOMERS = 300  # synthetic customers drawn per replica
+IMAGINED_CUSTOMERS = 128  # synthetic customers per replica, in pairs
 CUSTOMER_SPREAD = 0.05
 """Sampling variance of an entry of one customer's x and x x', a rough public guess"""
 _MIN_EIGENVALUE, _MAX_EIGENVALUE = 1e-4, 1.0
@@ -351,9 +351,12 @@ class ImaginedCustomers:
     """
 
     def __init__(self, streams: Streams, dim: int) -> None:
-        self._normals = streams.normals(
-            "imagined customers", IMAGINED_CUSTOMERS, dim
-        )()  # (R, N, d)
+        half = streams.normals("imagined customers", IMAGINED_CUSTOMERS // 2, dim)()
+        if 2 * dim < half.shape[1]:  # enough to estimate all second moments
+            root = np.linalg.cholesky(half.swapaxes(1, 2) @ half / half.shape[1])
+            half = np.linalg.solve(root, half.swapaxes(1, 2)).swapaxes(1, 2)
+        # pairs z, -z, so that each part of the customers has mean 0
+        self._normals = np.stack([half, -half], axis=2).reshape(len(half), -1, dim)  # (R, N, d)
 
     def __call__(
         self,

@@ -30,7 +30,8 @@ class ReleasedScores:
     synthetic users, phi_b a row of features that batch b offered, p_b the prediction subtracted
     from the answer, and w_b v_b length and direction of the score; g_b is 0 at the released theta
     if p_b is its q. The noise, of privacy and of sampling, has the same
-    covariance over releases in all D coordinates, and is whitened by its Cholesky factor.
+    covariance over releases in all D coordinates, and is whitened by its Cholesky factor. Counts of
+    answers, released before with noise of their own, can be a factor of the likelihood, too.
 
     Args:
         scores: scores of synthetic users in all batches.
@@ -39,6 +40,7 @@ class ReleasedScores:
         ridge: precision of a normal prior around 0, (D,).
         admissible: map of parameters (R, D) to the nearest ones that are allowed.
         prior: prior from another study, added to that of `ridge`.
+        counts: released counts of answers, none by default.
     """
 
     def __init__(
@@ -50,12 +52,15 @@ class ReleasedScores:
         ridge: Floats,
         admissible: Callable[[Floats], Floats],
         prior: NoPrior | None = None,
+        counts: "Counts | None" = None,
     ) -> None:
         self._prior = prior or NoPrior()
         self._phi = self._v = _by_coordinate(scores.phi)
         if scores.directions is not scores.phi:
             self._v = _by_coordinate(scores.directions)
-        self._p, self._lengths = scores.p, scores.lengths / scores.phi.shape[2]
+        R, _, N, D = scores.phi.shape
+        self._p, self._lengths = scores.p, scores.lengths / N
+        self._counts = counts or Counts(np.zeros((R, 0, N, D)), 0.0, np.zeros((R, 0)))
         self._design, self._released = design, released
         self._ridge, self._admissible = ridge, admissible
 
@@ -64,7 +69,7 @@ class ReleasedScores:
 
         Gauss-Newton steps have norm at most 3, and are tried at lengths 1, 1/3, 1/9 and 1/27. A
         step that raises the objective is not taken, so that the fit cannot diverge. The fit of a
-        replica ends after `steps` steps, or before one that is shorter than 1e-3 or 0.03 posterior
+        replica ends after `steps` steps, or after one that is shorter than 1e-3 or 0.03 posterior
         standard deviations.
         """
         theta = np.array(self._admissible(theta))
@@ -93,8 +98,7 @@ class ReleasedScores:
             moving = moving[longer]
             if not len(moving):
                 break
-            if not longer.all():
-                fit, at = fit._of_replicas(longer), _Point(*(x[longer] for x in at))
+            fit, at = fit.of_replicas(longer), _Point(*(x[longer] for x in at))
         return found
 
     def _step(self, at: "_Point", precision: Floats, step: Floats) -> tuple["_Point", Bools]:
@@ -106,8 +110,7 @@ class ReleasedScores:
         for _ in range(_STEP_CUTS):
             if not left.any():
                 break
-            fit = self if left.all() else self._of_replicas(left)
-            tried = fit._at(self._admissible(at.theta[left] + step[left]))
+            tried = self.of_replicas(left)._at(self._admissible(at.theta[left] + step[left]))
             better = tried.value <= at.value[left]
             taken = np.flatnonzero(left)[better]
             for old, new in zip(after, tried, strict=True):
@@ -115,14 +118,17 @@ class ReleasedScores:
             left[taken], step = False, step / 3
         return after, moved & ~left  # without a better point the same steps would be tried again
 
-    def _of_replicas(self, some: Bools) -> "ReleasedScores":
+    def of_replicas(self, some: Bools) -> "ReleasedScores":
         """Return the likelihood for the replicas selected by a mask."""
+        if some.all():
+            return self
         part = copy(self)
         part._phi = part._v = self._phi[some]
         if self._v is not self._phi:
             part._v = self._v[some]
         part._p, part._lengths = self._p[some], self._lengths[some]
         part._released, part._prior = self._released[some], self._prior.of_replicas(some)
+        part._counts = self._counts.of_replicas(some)
         return part
 
     def under(self, ridge: Floats, admissible: Callable[[Floats], Floats]) -> "ReleasedScores":
@@ -137,13 +143,15 @@ class ReleasedScores:
         return np.asarray(0.5 * (np.log(self._ridge).sum() - size - fit.value))
 
     def _at(self, theta: Floats) -> "_Point":
-        R, D = theta.shape
-        z = np.vecmat(theta, self._phi.reshape(R, D, -1)).reshape(self._p.shape)
-        q = 1 / (1 + np.exp(-z))  # no overflow, since |z| <= 2 MAX_NORM
+        (R, D), (_, m, N) = theta.shape, self._p.shape
+        z = np.vecmat(theta, self._phi.reshape(R, D, m * N)).reshape(R, m, N)
+        q = _logistic(z)
         g = np.vecdot(self._v, (self._lengths * (q - self._p))[:, None])  # (R, D, m)
-        misfit = (self._released - self._design @ g.swapaxes(1, 2)).reshape(R, -1)
+        misfit = (self._released - self._design @ g.swapaxes(1, 2)).reshape(R, m * D)
+        counted, missed = self._counts.predict(theta)
         normal = np.vecdot(self._ridge * theta, theta) + self._prior.loss(theta)
-        return _Point(theta, q, misfit, np.vecdot(misfit, misfit) + normal)
+        value = np.vecdot(misfit, misfit) + np.vecdot(missed, missed) + normal
+        return _Point(theta, q, misfit, counted, missed, value)
 
     def _posterior(self, at: "_Point") -> tuple[Floats, Floats]:
         """Return the objective's Gauss-Newton precision (R, D, D) and minus half its gradient."""
@@ -156,8 +164,10 @@ class ReleasedScores:
         weighted = self._v * (self._lengths * at.q * (1 - at.q))[:, None]
         slopes = weighted.swapaxes(1, 2) @ self._phi.transpose(0, 2, 3, 1)  # (R, m, D, D)
         slopes = (self._design @ slopes.reshape(R, m, D * D)).reshape(R, m * D, D)
-        precision = slopes.swapaxes(1, 2) @ slopes + np.diag(self._ridge)
-        return precision, np.vecmat(at.misfit, slopes) - self._ridge * at.theta
+        of_counts = self._counts.slopes(at.counted)
+        precision = slopes.swapaxes(1, 2) @ slopes + of_counts.swapaxes(1, 2) @ of_counts
+        gradient = np.vecmat(at.misfit, slopes) + np.vecmat(at.missed, of_counts)
+        return precision + np.diag(self._ridge), gradient - self._ridge * at.theta
 
 
 class Fit(NamedTuple):
@@ -182,6 +192,10 @@ class _Point(NamedTuple):
     """predicted probabilities for N synthetic users in m batches, (R, m, N)"""
     misfit: Floats
     """whitened releases minus their expectations, flattened, (R, m D)"""
+    counted: Floats
+    """predicted probabilities for N synthetic users in K counts, (R, K, N)"""
+    missed: Floats
+    """whitened counts minus their expectations, (R, K)"""
     value: Floats
     """value of the objective, -2 log(likelihood x prior), (R,)"""
 
@@ -197,6 +211,38 @@ class Scores(NamedTuple):
     """factors that bound the norm of a score, (R, m, N)"""
     directions: Floats
     """directions of the scores, (R, m, N, D)"""
+
+
+class Counts(NamedTuple):
+    """Released counts of the answers 1 of K groups of users, all divided by their noise's stddev.
+
+    The expectation of a count is `users` times the mean probability over N synthetic users.
+    """
+
+    phi: Floats
+    """rows of D features that were offered, (R, K, N, D)"""
+    users: float
+    """number of users of a group, divided by the noise's standard deviation"""
+    released: Floats
+    """counts, divided by the noise's standard deviation, (R, K)"""
+
+    def of_replicas(self, some: Bools) -> "Counts":
+        """Return the counts of the replicas selected by a mask."""
+        return Counts(self.phi[some], self.users, self.released[some])
+
+    def predict(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return probabilities (R, K, N) by parameters (R, D), and misfits of counts (R, K)."""
+        q = _logistic(np.matvec(self.phi, theta[:, None]))
+        return q, self.released - self.users * q.mean(axis=2)
+
+    def slopes(self, q: Floats) -> Floats:
+        """Return the derivatives (R, K, D) of the expected counts by the parameters."""
+        return self.users / q.shape[2] * np.vecmat(q * (1 - q), self.phi)
+
+
+def _logistic(z: Floats) -> Floats:
+    """Return 1 / (1 + exp(-z)), without overflow, since |z| <= 2 MAX_NORM."""
+    return np.asarray(1 / (1 + np.exp(-z)))
 
 
 def _by_coordinate(vectors: Floats) -> Floats:

@@ -204,7 +204,7 @@ def test_what_a_curve_learned_is_a_prior_of_shrunk_effects():
     prior = agent.learned()
     length = len(prior.mean)
     curve, shrunk = (demand_rows(PRICES, x, kind) for kind in ("curve", "shrunk"))
-    utility = curve[..., :length] @ agent._line[0][0, :length]
+    utility = curve[..., :length] @ agent._thetas[0, 0, :length]
     np.testing.assert_allclose(shrunk @ prior.mean, utility, rtol=1e-9)
     assert np.abs(utility).max() > 0.01
     assert FADE(prior=prior).make(PRICES, Streams([0])).features == "shrunk"

@@ -31,6 +31,7 @@ from dpbandit.agents.contextual.fade_slates import ImaginedSlates
 from dpbandit.agents.contextual.fading import in_force
 from dpbandit.agents.contextual.released_scores import (
     MAX_NORM,
+    Counts,
     Fit,
     ReleasedScores,
     Scores,
@@ -187,7 +188,8 @@ NOISE = FADED @ np.diag([1 / 50, 1 / 60, 1 / 70]) @ FADED.T / 6 + 36 * np.eye(3)
 
 
 def small_case(truth, seed=0):
-    """Return a likelihood of three releases, and its negative logarithm as a plain function."""
+    """Return a likelihood of three releases and two counts, its negative logarithm as a plain
+    function, and the expectations of releases, (3, 3), and of whitened counts, (2,)."""
     rng = np.random.default_rng(seed)
     phi = rng.uniform(-0.5, 0.5, (1, 3, 40, 3))
     references = np.array([[0.0, 0, 0], [1, 0, -1], [0.5, 0.5, -2]])
@@ -201,11 +203,18 @@ def small_case(truth, seed=0):
                 scores[b] += (expit(row @ theta) - chance) / length * row / 40
         return FADED @ scores
 
+    groups = rng.uniform(-0.5, 0.5, (1, 2, 40, 3))
+
+    def counted(theta):
+        return np.array([4 * np.mean([expit(row @ theta) for row in group]) for group in groups[0]])
+
     released = mean(truth) + rng.multivariate_normal(np.zeros(3), NOISE, 3).T
+    counts = counted(truth) + rng.normal(size=2)
 
     def loss(theta):
         noise = multivariate_normal(np.zeros(3), NOISE)
         likelihood = noise.logpdf((released - mean(theta)).T).sum()
+        likelihood -= ((counts - counted(theta)) ** 2).sum() / 2
         return -likelihood + theta @ theta / (2 * PRIOR**2)
 
     whiten = np.linalg.inv(np.linalg.cholesky(NOISE))
@@ -215,8 +224,9 @@ def small_case(truth, seed=0):
         (whiten @ released)[None],
         ridge=np.full(3, PRIOR**-2),
         admissible=falling,
+        counts=Counts(groups, 4.0, counts[None]),
     )
-    return scores, loss, mean
+    return scores, loss, mean, counted
 
 
 def lowest(loss, start):
@@ -229,15 +239,18 @@ def lowest(loss, start):
 def test_the_fit_is_the_mode_of_a_likelihood_written_anew(truth):
     """Oracle: scipy's normal density, sums user by user; precision and gradient by numbers. Where
     no parameter explains what is released, full steps alone would end 0.8 above the minimum."""
-    scores, loss, mean = small_case(np.array(truth))
+    scores, loss, mean, counted = small_case(np.array(truth))
     fit = scores.maximise(np.zeros((1, 3)), 8)
     theta, precision = fit.theta, fit.precision
     found = lowest(loss, np.array(truth))
     assert loss(theta[0]) <= found.fun + 1e-3
     np.testing.assert_allclose(theta[0], found.x, atol=0.05)
-    steps = [mean(theta[0] + h) - mean(theta[0] - h) for h in 1e-5 * np.eye(3)]
-    slopes = np.stack(steps, axis=-1) / 2e-5  # (releases, coordinates, parameters)
+    ends = [(theta[0] - h, theta[0] + h) for h in 1e-5 * np.eye(3)]
+    # (releases, coordinates, parameters)
+    slopes = np.stack([mean(high) - mean(low) for low, high in ends], axis=-1) / 2e-5
+    of_counts = np.stack([counted(high) - counted(low) for low, high in ends], axis=-1) / 2e-5
     expected = np.einsum("kdi,kl,ldj->ij", slopes, np.linalg.inv(NOISE), slopes)
+    expected += of_counts.T @ of_counts
     np.testing.assert_allclose(precision[0], expected + np.eye(3) / PRIOR**2, rtol=1e-5, atol=1e-7)
     at = np.array([0.5, 0.5, -3.0])
     slope = differences(lambda x: scores._at(x[None]).value[0], at)
@@ -269,7 +282,7 @@ def test_releases_without_noise_are_not_taken_at_their_word(monkeypatch):
 @each("start", [0.0, 40.0, 1e200])
 def test_nothing_diverges(size, start):
     """Whatever is released and from wherever: in the ball, falling, and no worse than the start."""
-    scores, _, _ = small_case(np.array([1.0, 0, -1]))
+    scores, *_ = small_case(np.array([1.0, 0, -1]))
     scores._released = size * np.array([[[1.0, -2, 3], [-3, 2, 1], [1, 1, 1]]])
     begin = np.full((1, 3), start)
     theta, precision, _, value = scores.maximise(begin, 8)
@@ -280,19 +293,22 @@ def test_nothing_diverges(size, start):
 
 
 def test_imagined_customers_have_the_released_moments():
-    """Statistical: exact releases of a law inside the ball; the means of 400 x 300 customers agree
-    to 5 standard errors (0.3 / sqrt(120,000)) with the mean and to 0.01 with the covariance."""
+    """Closed form: exact releases of a law inside the ball, whose moments each replica's customers
+    have exactly, and each pair of neighbours the mean."""
     mean, covariance = np.array([0.3, -0.2]), np.array([[0.03, 0.01], [0.01, 0.02]])
-    customers = ImaginedCustomers(Streams(range(400)), 2)
+    customers = ImaginedCustomers(Streams(range(4)), 2)
     users = FADED.sum(axis=1)
     second = covariance + np.outer(mean, mean)
-    first = np.broadcast_to(users[:, None] * mean, (400, 3, 2))
+    first = np.broadcast_to(users[:, None] * mean, (4, 3, 2))
     made = customers(
-        first, np.broadcast_to(users[:, None, None] * second, (400, 3, 2, 2)), users, NOISE
+        first, np.broadcast_to(users[:, None, None] * second, (4, 3, 2, 2)), users, NOISE
     )
     assert np.linalg.norm(made, axis=-1).max() <= 1 + 1e-12
-    np.testing.assert_allclose(made.mean(axis=(0, 1)), mean, atol=5e-3)
-    np.testing.assert_allclose(np.cov(made.reshape(-1, 2).T), covariance, atol=3e-3)
+    pairs = made.reshape(4, -1, 2, 2).mean(axis=2)
+    np.testing.assert_allclose(pairs, np.broadcast_to(mean, pairs.shape))
+    np.testing.assert_allclose(
+        (made - mean).swapaxes(1, 2) @ (made - mean) / made.shape[1], [covariance] * 4
+    )
 
 
 @in_turn(0, 2)
@@ -324,15 +340,24 @@ def test_releases_choose_between_a_line_and_a_curve(bent):
     """Statistical: 40 replicas at epsilon 4. Measured in 60 others: the curve is chosen by 0.08 of
     them where log odds of a sale are a line in the price and by all on a plateau, where they earn
     0.95 to 0.99 of the best price's profit. Limits fail once in 10,000 if these were 0.2 and 0.95.
-    Caught are odds that are turned round, and a fit without bends."""
+    Caught are odds that are turned round, and a fit without bends. Where odds are above 400, the
+    shape that is less likely is fitted to every fourth release, and to no other."""
     z, rng = np.linspace(0, 1, 8), np.random.default_rng(5)
     chance = np.where(z < 0.6, 0.6, 0.05) if bent else expit(2 - 5 * z)
     prices = tuple((1 + 2 * z).tolist())
     spec = replace(PRICES, n_actions=8, prices=prices, reward_high=3.0, horizon=1_500)
     agent = FADE(epsilon=4.0).make(spec, Streams(range(40)))
+    left_out = np.zeros(40, bool)
     for _ in range(1_000):
         action = agent.act(x := rng.uniform(-0.7, 0.7, (40, 2)))
+        fits, odds, releases = agent._thetas.copy(), agent._log_odds, len(agent._ends)
         agent.update(x, action, spec.margins[action] * (rng.random(40) < chance[action]))
+        if len(agent._ends) > releases:
+            kept = (agent._thetas == fits).all(axis=2)[np.where(odds > 0, 0, 1), np.arange(40)]
+            clear = (np.abs(odds) > 6) & (len(agent._ends) % 4 > 0)
+            np.testing.assert_array_equal(kept, clear)
+            left_out |= kept
+    assert left_out.any() or not bent
     assert (agent._bent.mean() > 0.75) if bent else (agent._bent.mean() < 0.5)
     profit = spec.margins * chance
     played = agent.scores(rng.uniform(-0.7, 0.7, (100, 40, 2))).argmax(axis=2)
