@@ -336,6 +336,7 @@ def _read(
         text = text_at(path) if end == ".csv" else _unpacked(path)
         sep = sep or ","
         header, words, spaces = _checked_header(path, text, named, sep)
+        exact: Any = {"float_precision": "round_trip"}  # the default of pandas 3, deprecated there
         table = pd.read_csv(
             io.StringIO(text, newline=""),
             sep=sep,
@@ -346,6 +347,7 @@ def _read(
             na_values=["", *spaces],
             dtype=dict.fromkeys(words, str),
             low_memory=False,  # or one column may have chunks of numbers and chunks of words
+            **(exact if pd.__version__.startswith("2.") else {}),
         )
         if header:
             table.columns = table.columns.str.strip()

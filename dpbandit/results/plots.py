@@ -163,46 +163,20 @@ def line(
 
     If a value of `where` occurs twice, its second point is drawn apart from the line.
     """
-    import seaborn  # not before: slow to import
-
     color, dashes = style(look)
     marker = _MARKERS[(look + look // 10) % len(_MARKERS)]  # lines of one colour differ in marker
-    scales = axes.get_xscale(), axes.get_yscale()
-    axes.set(xscale="linear", yscale="linear")  # on a log scale seaborn takes geometric means
+    how: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.8}
+    how |= {"marker": marker, "markersize": 6, "markeredgewidth": 0.75}
     for layer, places in enumerate(_layers(where)):
-        some, label = [values[place] for place in places], "_unlisted" if layer else name
-        seaborn.lineplot(
-            x=np.repeat([float(where[place]) for place in places], list(map(len, some))),
-            y=np.concatenate(some),
-            errorbar=(lambda one: band(np.asarray(one))) if len(some[0]) > 1 else None,
-            err_style="bars",
-            err_kws={"capsize": 3},
-            sort=False,  # replicas of all places together, as a bootstrap draws them
-            estimator="mean",
-            color=color,
-            linestyle=dashes,
-            linewidth=1.8,
-            marker=marker,
-            markersize=6,
-            markeredgecolor=color,
-            label=label,
-            legend=False,
-            ax=axes,
-        )
-        if len(some[0]) > 1:
-            _one_artist(axes, label)
-    axes.set(xscale=scales[0], yscale=scales[1])
-
-
-def _one_artist(axes: "Axes", label: str) -> None:
-    """Merge seaborn's last line with its error bars into their container, which gets the label."""
-    container: Any = axes.containers[-1]
-    data = container[0]
-    (line,) = (one for one in axes.get_lines() if one.get_label() == label and one is not data)
-    data.update_from(line)
-    data.set_label("_nolegend_")  # the container is in the legend
-    line.remove()
-    container.set_label(label)
+        at, label = [float(where[place]) for place in places], "_unlisted" if layer else name
+        means = np.array([np.mean(values[place]) for place in places])
+        if len(values[places[0]]) == 1:
+            axes.plot(at, means, label=label, **how)
+            continue
+        low, high = np.transpose([band(np.asarray(values[place])) for place in places])
+        ends = np.maximum([means - low, high - means], 0)  # equal values may differ by rounding
+        bars: dict[str, Any] = {"elinewidth": 1.5, "capsize": 3, "capthick": 1.0}
+        axes.errorbar(at, means, yerr=ends, label=label, **bars, **how)
 
 
 def _layers(where: Sequence[float]) -> list[list[int]]:

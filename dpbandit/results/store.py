@@ -59,6 +59,7 @@ _MAX_REGRET = 1e60
 """Bound on sums of regret in a valid file, more than 10^9 rounds of rewards up to 1e50 can give."""
 # columns that have one value for each run
 _FACT_COLUMNS = ("problem", "environment", "horizon", "seed", "agent", "epsilon", "delta", "config")
+_NUMBER_FACTS = {"horizon": np.int64, "seed": np.int64, "epsilon": np.float64, "delta": np.float64}
 
 
 class ForeignFileError(InputError):
@@ -200,9 +201,10 @@ def _columns(runs: Sequence[AgentRun], called: Sequence[str]) -> dict[str, Any]:
     """Return the columns of `frame_of`; `called` are labels of the runs' problems."""
     sizes = [run.regret.size for run in runs]
 
-    def repeated(values: list[Any]) -> Any:
-        if not values or not isinstance(values[0], str):
-            return np.repeat(np.array(values), sizes)
+    def repeated(name: str) -> Any:
+        values = [row[name] for row in every]
+        if kind := _NUMBER_FACTS.get(name):
+            return np.repeat(np.array(values or np.empty(0, kind)), np.array(sizes, np.int64))
         place = {name: code for code, name in enumerate(dict.fromkeys(values))}
         codes = np.repeat(np.array([place[value] for value in values], np.int32), sizes)
         return _Categories(codes, list(place))
@@ -211,15 +213,15 @@ def _columns(runs: Sequence[AgentRun], called: Sequence[str]) -> dict[str, Any]:
         return np.concatenate([np.empty(0, kind), *(table.ravel() for table in tables)])
 
     every = [{**_row_values(run), "problem": name} for run, name in zip(runs, called, strict=True)]
-    words = {name: repeated([row[name] for row in every]) for name in _FACT_COLUMNS}
+    facts = {name: repeated(name) for name in _FACT_COLUMNS}
     return {
-        **{name: column for name, column in words.items() if name != "config"},
+        **{name: column for name, column in facts.items() if name != "config"},
         "replica": stacked([np.tile(run.replicas, len(run.marks)) for run in runs]),
         "round": stacked([np.repeat(run.marks, len(run.replicas)) for run in runs]),
         "regret": stacked([run.regret for run in runs], np.float64),
         "reward": stacked([run.reward for run in runs], np.float64),
         "switches": stacked([run.switches for run in runs]),
-        "config": words["config"],
+        "config": facts["config"],
     }
 
 

@@ -40,6 +40,7 @@ def lonely():
     return compare("OJPricing", {}, horizon=20, replicas=1, progress=False)
 
 
+@pytest.mark.filterwarnings("ignore:The behavior of DataFrame concatenation")  # of pandas 2
 def test_frame_has_a_row_for_each_agent_replica_and_mark(results):
     frame = results.frame()
     assert list(frame.columns) == COLUMNS
@@ -54,6 +55,7 @@ def test_frame_has_a_row_for_each_agent_replica_and_mark(results):
             assert pivot.index.tolist() == results.marks.tolist()
     empty = Results(()).frame()
     assert len(empty) == 0
+    assert list(map(str, empty.dtypes)) == list(map(str, frame.dtypes))
     assert list(empty) == COLUMNS
     assert len(pd.concat([empty, frame])) == len(frame)
 
