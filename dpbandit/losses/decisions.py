@@ -43,10 +43,6 @@ class Linear(Loss):
     lipschitz = 1.0
 
     @property
-    def datum_shape(self) -> tuple[int, ...]:
-        return (self.domain.dim,)
-
-    @property
     def value_range(self) -> tuple[float, float]:
         R = self.domain.outer_radius
         return -R, R
@@ -84,10 +80,6 @@ class Experts(Loss):
         everywhere = self.domain.lowest(-corners)
         if not ((everywhere == corners).all() and self.domain.affine_dim == N - 1):
             raise InputError(f"Expected domain={self.domain!r} to be the simplex.")
-
-    @property
-    def datum_shape(self) -> tuple[int, ...]:
-        return (self.domain.dim,)
 
     @property
     def lipschitz(self) -> float:
@@ -147,10 +139,6 @@ class Quadratic(Loss):
             positive("reach", self.reach)
 
     @property
-    def datum_shape(self) -> tuple[int, ...]:
-        return (self.domain.dim,)
-
-    @property
     def datum_bound(self) -> float:
         return float(np.abs(self.domain.centre).max()) + self.domain.outer_radius
 
@@ -207,10 +195,6 @@ class TiltedQuadratic(Loss):
 
     def __post_init__(self) -> None:
         positive("tilt", self.tilt)
-
-    @property
-    def datum_shape(self) -> tuple[int, ...]:
-        return (self.domain.dim,)
 
     @property
     def datum_bound(self) -> float:
@@ -339,10 +323,6 @@ class Kink(Loss):
         positive("slope", self.slope)
         at_least("curvature", self.curvature, 0)
         at_least("spread", self.spread, 0)
-
-    @property
-    def datum_shape(self) -> tuple[int, ...]:
-        return (self.domain.dim,)
 
     @property
     def datum_bound(self) -> float:
@@ -499,10 +479,6 @@ class Revenue(Loss):
     @cached_property
     def smoothness(self) -> float:  # type: ignore[override]
         return float(2 * np.linalg.eigvalsh(self._b)[-1])
-
-    @property
-    def datum_shape(self) -> tuple[int, ...]:
-        return (self.domain.dim,)
 
     @property
     def datum_bound(self) -> float:

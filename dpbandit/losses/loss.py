@@ -61,9 +61,9 @@ class Loss(ABC):
         return np.stack([gradient - at_centre for gradient in ahead], axis=1)
 
     @property
-    @abstractmethod
     def datum_shape(self) -> tuple[int, ...]:
-        """Shape of one replica's datum."""
+        """Shape of one replica's datum, by default that of a point."""
+        return (self.domain.dim,)
 
     @property
     @abstractmethod

@@ -18,6 +18,7 @@ The privacy cost of noise is in `pure` (Laplace, KNorm), `curves` (Gaussian) and
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import pi, prod, sqrt
 from typing import Protocol, TypeAlias
 
@@ -129,10 +130,7 @@ class Gaussian:
         at_least("stddev", self.stddev, 0)
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        return Shaped(self._scaled, (streams.normals(name, *shape),))
-
-    def _scaled(self, normals: Floats) -> Floats:
-        return self.stddev * normals
+        return Shaped(partial(np.multiply, self.stddev), (streams.normals(name, *shape),))
 
     def variance(self, dim: int) -> float:
         return self.stddev**2
@@ -148,10 +146,7 @@ class OneSidedExponential:
         at_least("mean", self.mean, 0)
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        return Shaped(self._scaled, (streams.exponentials(name, *shape),))
-
-    def _scaled(self, exponentials: Floats) -> Floats:
-        return self.mean * exponentials
+        return Shaped(partial(np.multiply, self.mean), (streams.exponentials(name, *shape),))
 
     def variance(self, dim: int) -> float:
         return self.mean**2

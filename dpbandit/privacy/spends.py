@@ -1,5 +1,6 @@
 """Privacy costs of mechanisms for one user, as frozen values without data."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -210,8 +211,42 @@ class Parallel:
         return largest_epsilon(self.parts, delta)
 
 
+class Priced(ABC):
+    """Base class of spends whose numbers are all those of another spend, `priced`."""
+
+    @property
+    @abstractmethod
+    def priced(self) -> Spend:
+        """Spend of the same cost."""
+
+    @property
+    def mu(self) -> float | None:
+        return self.priced.mu
+
+    @property
+    def pure(self) -> float:
+        return self.priced.pure
+
+    @property
+    def rho(self) -> float:
+        return self.priced.rho
+
+    @property
+    def step(self) -> float:
+        return self.priced.step
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        return self.priced.losses(step)
+
+    def delta(self, epsilon: float) -> float:
+        return self.priced.delta(epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        return self.priced.least_epsilon(delta)
+
+
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(Priced):
     """Cost of a Gaussian mechanism for a person who enters it in `times` rounds.
 
     However her rounds depend on releases, together they move the mechanism at most `times` times as
@@ -246,39 +281,14 @@ class Repeated:
         return f"{self.part.note}, {self.times} rounds of a person{as_many}"
 
     @property
-    def group_spend(self) -> GaussianSpend:
-        """Cost of all rounds of a person."""
+    def priced(self) -> GaussianSpend:
+        # the cost of all rounds of a person
         factor = self.times if self.factor is None else self.factor
         return GaussianSpend(factor * (self.part.mu or 0.0), self.note)
 
-    @property
-    def mu(self) -> float:
-        return self.group_spend.mu
-
-    @property
-    def pure(self) -> float:
-        return self.group_spend.pure
-
-    @property
-    def rho(self) -> float:
-        return self.group_spend.rho
-
-    @property
-    def step(self) -> float:
-        return self.group_spend.step
-
-    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
-        return self.group_spend.losses(step)
-
-    def delta(self, epsilon: float) -> float:
-        return self.group_spend.delta(epsilon)
-
-    def least_epsilon(self, delta: float) -> float:
-        return self.group_spend.least_epsilon(delta)
-
 
 @dataclass(frozen=True)
-class Expiring:
+class Expiring(Priced):
     """Cost of a mechanism that protects a user for `window` rounds only.
 
     A ledger with this spend needs a privacy notion that protects at most the last `window` rounds.
@@ -295,29 +305,8 @@ class Expiring:
         return f"{self.part.note}, each user for {self.window} rounds"
 
     @property
-    def mu(self) -> float | None:
-        return self.part.mu
-
-    @property
-    def pure(self) -> float:
-        return self.part.pure
-
-    @property
-    def rho(self) -> float:
-        return self.part.rho
-
-    @property
-    def step(self) -> float:
-        return self.part.step
-
-    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        return self.part.losses(step)
-
-    def delta(self, epsilon: float) -> float:
-        return self.part.delta(epsilon)
-
-    def least_epsilon(self, delta: float) -> float:
-        return self.part.least_epsilon(delta)
+    def priced(self) -> Spend:
+        return self.part
 
 
 def different(spends: Iterable[Spend]) -> tuple[Spend, ...]:

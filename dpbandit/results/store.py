@@ -456,8 +456,9 @@ class Damaged(InputError):
     """Error about a file of a plan or an audit that was changed or damaged after it was written."""
 
 
-class Planned(NamedTuple):
-    """Configurations, replicas and audits of a sweep when it was last run."""
+@dataclass(frozen=True)
+class Planned:
+    """Configurations, replicas and audits of a sweep when it was last run, as in sweep.json."""
 
     name: str
     configurations: tuple[str, ...]
@@ -466,6 +467,12 @@ class Planned(NamedTuple):
     """number of replicas of each configuration"""
     audits: tuple[str, ...]
     """keys of the audits"""
+    format: Any = FORMAT
+
+    def __post_init__(self) -> None:
+        whole("replicas", self.replicas, 1)
+        if not all(map(_HASH.fullmatch, self.configurations + self.audits)):
+            raise ValueError("keys")  # keys become names of files, so they must be plain hashes
 
     def missing(self, begun: int, there: int) -> str:
         """Describe how many planned replicas and configurations are missing, "" if none is.
@@ -479,22 +486,6 @@ class Planned(NamedTuple):
         if begun < wanted:
             lines.append(f"{wanted - begun:,} of {wanted:,} configurations have none")
         return "; ".join(lines)
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """Content of sweep.json whose fields are checked when it is read."""
-
-    name: str
-    configurations: tuple[str, ...]
-    replicas: int
-    audits: tuple[str, ...]
-    format: Any = FORMAT
-
-    def __post_init__(self) -> None:
-        whole("replicas", self.replicas, 1)
-        if not all(map(_HASH.fullmatch, self.configurations + self.audits)):
-            raise ValueError("keys")  # keys become names of files, so they must be plain hashes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -535,9 +526,9 @@ def planned(folder: Path) -> Planned | None:
     file = plan_file(folder)
     if not is_there(file):
         return None
-    found = _read(file, _Plan, "resume the sweep (--resume), which writes it anew")
+    found = _read(file, Planned, "resume the sweep (--resume), which writes it anew")
     check_format(file, found.format)
-    return Planned(found.name, found.configurations, found.replicas, found.audits)
+    return found
 
 
 def read_audit(file: Path) -> AuditFile:
