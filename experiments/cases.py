@@ -27,9 +27,9 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.experiments.experts import least_regret, news
-from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.privacy import Certificate
 from dpbandit.results.runs import describe, standard_error
+from dpbandit.shelf import from_shelf
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, play_all, setup_of
 
@@ -223,7 +223,9 @@ def reproduce(
     whole("seed", seed, 0, 2**32 - 1)
     setup = setup_of(case.environment_of(agent), env_kwargs, horizon=horizon, seed=seed)
     released = case.measure == "suboptimality"
-    kind = ReleaseConfiguration if released else Configuration
+    kind: type[Configuration] = Configuration
+    if released:
+        kind = from_shelf("experiments", "ReleaseConfiguration", f"{case.measure} of {name}")
     run = play_all(kind(setup, agent, config), replicas, progress=progress)
     values = run.measures["suboptimality"] if released else run.regret[-1]
     mean, se = float(values.mean()), standard_error(values)

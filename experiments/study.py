@@ -59,11 +59,11 @@ from dpbandit.experiments.figure import (
     place_of,
     value_of,
 )
-from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.settings import parse_agent
+from dpbandit.shelf import from_shelf
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, LastRound, Study, run_sweep, setup_of
 
@@ -78,8 +78,8 @@ Panels: TypeAlias = Mapping[str, Lines]
 """Name of a panel -> its lines"""
 
 
-# `log` of a study -> class of its configurations
-_LOG_KINDS = {"marks": Configuration, "last": LastRound, "release": ReleaseConfiguration}
+_LOG_KINDS = {"marks": Configuration, "last": LastRound}
+"""`log` of a study -> class of its configurations, but for "release" """
 
 
 class Found(NamedTuple):
@@ -214,7 +214,10 @@ class StudyFile(Strict):
         label, axes = label.format(**known), (*pane.table.over, *some.each)
         varied = any(axis in self.targets or f"{{{axis}" in words for axis in axes)
         name = some.run.format(label=label, **known) if some.run and varied else label
-        return _LOG_KINDS[self.log](setup, name, self.config(words, known))
+        kind = _LOG_KINDS.get(self.log)
+        if kind is None:
+            kind = from_shelf("experiments", "ReleaseConfiguration", f"log={self.log!r}")
+        return kind(setup, name, self.config(words, known))
 
     def setup(self, problem: str, known: Mapping[str, Any], *, data: bool = False) -> Setup:
         """Return the problem of this label; with `data`, the variant that `data_agents` play."""

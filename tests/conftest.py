@@ -154,7 +154,7 @@ ALONE += ("privacy/sums/test_filters",)
 FAMILIES = ("agents/arms", "agents/contextual", "agents/convex", "agents/experts", "agents/streams")
 FAMILIES += ("docs", "domains", "envs", "envs/contextual", "envs/convex", "envs/experts")
 FAMILIES += ("envs/streams", "experiments", "losses", "results", "studies")
-"""Folders of the core whose files do so, too, but for their tests of privacy."""
+"""Folders of the core and of streams whose files do so, too, but for their tests of privacy."""
 PRIVACY = {"audit", "certificate", "certify", "check_agent", "check_billboard", "check_joint_dp"}
 PRIVACY |= {"check_noise_knows_no_data", "check_sensitivity", "check_size", "largest_move"}
 PRIVACY |= {"ledger", "rho", "sensitivity", "spend", "two_worlds"}

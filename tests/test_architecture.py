@@ -33,16 +33,16 @@ FLOORS = """
     domains privacy.curves privacy.loss_distributions privacy.premises privacy.notion
     losses privacy.spends
     privacy.ledger privacy.pure
-    privacy.mechanism privacy.people privacy.subsampling privacy.wishart
+    privacy.mechanism privacy.people privacy.wishart
     specs privacy.moments privacy.gradients
     agent privacy.residuals privacy.clicks privacy.sales
     privacy.noise
     privacy.prefix_sums privacy.batches privacy.choices privacy.vertices privacy.sparse_vector
-    privacy.factors privacy.generalised privacy.peeling privacy.messages
+    privacy.factors privacy.peeling privacy.messages
     privacy.calibrated privacy.fading
     privacy.person_sums
     privacy.certificate
-    privacy.bits privacy.gradual
+    privacy.bits privacy.generalised privacy.gradual privacy.subsampling
     offline
     privacy
     envs agents

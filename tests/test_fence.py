@@ -49,7 +49,7 @@ assert not dpbandit.audit("dp-ucb:epsilon=5", "TwoArms", runs=400, progress=Fals
 """Tests some agents and a problem as everybody can, and audits one agent."""
 CORE_TESTS = """
     tests/agents/contextual/test_dp_ucb.py tests/agents/contextual/test_ridge.py
-    tests/agents/streams/test_frank_wolfe.py tests/base/test_random_streams.py
+    tests/agents/experts/test_multiplicative.py tests/base/test_random_streams.py
     tests/envs/contextual/test_tables.py tests/envs/experts/test_experts.py
     tests/privacy/noise/test_laws.py tests/privacy/sums/test_fading.py
     tests/results/test_comparisons.py tests/results/test_store.py

@@ -81,6 +81,11 @@ SHELVES = {
         "experiments/limits",
     ),
     "maps": ("agents/contextual/mapped.py",),
+    "streams": (
+        *("agents/streams", "envs/streams", "experiments/releases.py"),
+        *("dpbandit/domains/lp_balls.py", "dpbandit/losses/regressions.py"),
+        *("dpbandit/privacy/generalised.py", "dpbandit/privacy/subsampling.py"),
+    ),
     "polytopes": (
         *("dpbandit/domains/flows.py", "dpbandit/domains/matroids.py"),
         *("dpbandit/domains/polytopes.py", "dpbandit/domains/submodular.py"),
@@ -103,8 +108,8 @@ SHELVES = {
         *("experiments/arms", "experiments/cases.py", "experiments/choosing"),
         *("experiments/convex", "experiments/estimation", "experiments/experts"),
         *("experiments/figure.py", "experiments/figure_5_1", "experiments/paper_tables.py"),
-        *("experiments/pricing", "experiments/rates", "experiments/releases.py"),
-        *("experiments/sgd", "experiments/study.py", "experiments/window"),
+        *("experiments/pricing", "experiments/rates", "experiments/sgd", "experiments/study.py"),
+        "experiments/window",
     ),
     "sweeps": ("dpbandit/commands/sweeps.py", "dpbandit/report", "dpbandit/studies"),
     "fits": (
@@ -149,14 +154,14 @@ def measures() -> list[Measure]:
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
         Measure("lines of source", sum(sizes), 89_100, 74_500),
-        Measure("lines of the core", sum(map(lines, core)), 49_600, 48_000),
-        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 39_510, 24_000),
+        Measure("lines of the core", sum(map(lines, core)), 45_940, 48_000),
+        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 42_890, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
         Measure("files of source", len(source), 395, 230),
         Measure("median lines of a file", median(sizes), 202, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 490, 480),
         Measure("lines of the longest file", max(sizes), 703, 700),
-        Measure("import statements", imports, 3_880, 2_300),
+        Measure("import statements", imports, 3_875, 2_300),
         Measure("questions which kind a spec is", spec_checks, 5, 5),
         Measure("lines of tests", tests, 45_300, 37_800),
         Measure("megabytes of PNG", pictures, 4, 3),

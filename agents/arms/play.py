@@ -147,7 +147,7 @@ class ReleasedArms(ArmAgent):
     def count_block(self, counts: Floats, rounds: int) -> Bools:
         """Count the plays (R, K) of a block of rounds; return the mask (R, K) of sums to release.
 
-        The block's rewards go to `sums`, see `dpbandit.running.multinomial_play`.
+        The block's rewards go to `sums`, see `dpbandit.running.user_counts`.
         """
         self.t += rounds
         self.pending += counts

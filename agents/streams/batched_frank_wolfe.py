@@ -10,7 +10,7 @@ from dpbandit.agent import Count, Points, Positive, PrivateAgent, Share
 from dpbandit.agents.convex.leaders import slope
 from dpbandit.agents.streams.frank_wolfe import PrintedNoise, Walk, bounds_of, lowest, usual_clip
 from dpbandit.base import Floats, InputError, abbrev, inside, printed_target
-from dpbandit.losses.predictions import LinearRegression, Regression
+from dpbandit.losses.regressions import LinearRegression, Regression
 from dpbandit.privacy import (
     BatchSum,
     Gaussian,
@@ -29,8 +29,8 @@ from dpbandit.privacy.generalised import (
     GeneralisedGaussianSpend,
     Printed,
     PrintedGaussian,
+    RecursiveLossGradients,
 )
-from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import ConvexSpec, second_moment
 

@@ -22,7 +22,7 @@ from dpbandit.base import (
 from dpbandit.domains import L1Ball, LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
-from dpbandit.losses.predictions import LinearRegression, Regression
+from dpbandit.losses.regressions import LinearRegression, Regression
 from dpbandit.privacy import (
     Mechanism,
     NoisyVertex,
@@ -33,8 +33,14 @@ from dpbandit.privacy import (
     no_privacy,
 )
 from dpbandit.privacy.factors import factorisation
-from dpbandit.privacy.generalised import Printed, Reading, certified_tree_sum, printed_tree_sum
-from dpbandit.privacy.gradients import RecursiveLossGradients, longest
+from dpbandit.privacy.generalised import (
+    Printed,
+    Reading,
+    RecursiveLossGradients,
+    certified_tree_sum,
+    longest,
+    printed_tree_sum,
+)
 from dpbandit.privacy.vertices import (
     Profile,
     SelectionNoise,

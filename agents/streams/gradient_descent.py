@@ -53,6 +53,10 @@ class Block(Mechanism):
     def query(self, *datum: AnyArray) -> Floats:
         return slope(self._loss, self._start, self._admitted(datum[0]))
 
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """Return the datum moved into the loss's public set, for `dpbandit.testing`."""
+        return self._loss.admissible(datum[0]), *datum[1:]
+
     def _release(self, *datum: AnyArray) -> Floats | None:
         self._learn(self._admitted(datum[0]))
         return self._answer() if self._used == self.uses else None

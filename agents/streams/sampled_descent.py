@@ -11,7 +11,7 @@ from dpbandit.agents.streams.gradient_descent import Block, Blocks, Refit, block
 from dpbandit.base import MOST_ROUNDS, AnyArray, Floats, Streams, norms, printed_target, rows, whole
 from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss, row_sums
-from dpbandit.losses.predictions import Regression
+from dpbandit.losses.regressions import Regression
 from dpbandit.privacy.premises import SUMMED, Fact
 from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 

@@ -1,6 +1,6 @@
 """Convex decision sets, all batched over replicas."""
 
-from dpbandit.domains.balls import Ball, Box, L1Ball, LpBall, Simplex, Spectrahedron
+from dpbandit.domains.balls import Ball, Box, L1Ball, Simplex, Spectrahedron
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.projections import (
     Nearest,
@@ -18,7 +18,6 @@ __all__ = [
     "Box",
     "Domain",
     "L1Ball",
-    "LpBall",
     "Nearest",
     "Simplex",
     "Spectrahedron",

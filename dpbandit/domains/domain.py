@@ -84,6 +84,11 @@ class Domain(ABC):
         """Constant mu of a polytope's local oracle, with steps <= sqrt(N) mu radius; or None."""
         return None
 
+    @property
+    def twin(self) -> "Domain | None":
+        """The same set as a domain with closed forms, if there is one."""
+        return None
+
     @cached_property
     def basis(self) -> Floats | None:
         """Orthonormal columns that span the affine hull's k directions, (N, k); None for R^N."""

@@ -36,7 +36,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, abbrev, at_least, inside, norms, rows, whole
-from dpbandit.domains.balls import Ball, Box, L1Ball, LpBall, Simplex
+from dpbandit.domains.balls import Ball, Box, L1Ball, Simplex
 from dpbandit.domains.domain import Domain, finite
 
 
@@ -236,8 +236,8 @@ def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None
     >>> oracle(x, np.array([0.4]), g).round(3)        # mass sqrt(3) 0.2 = 0.346 moves to entry 0
     array([[0.546, 0.454, 0.   ]])
     """
-    if isinstance(domain, LpBall) and domain.p == 1:
-        domain = L1Ball(domain.dim, domain.radius)
+    if isinstance(domain.twin, L1Ball):
+        domain = domain.twin
     if isinstance(domain, Ball):
         return BallOracle(domain)
     if isinstance(domain, Box):

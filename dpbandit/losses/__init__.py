@@ -13,14 +13,12 @@ from dpbandit.losses.loss import Comparator, Loss
 from dpbandit.losses.predictions import (
     Absolute,
     Hinge,
-    LinearRegression,
     Logistic,
-    LogisticRegression,
-    QuantileRegression,
     Ramp,
     Ridge,
     Squared,
 )
+from dpbandit.shelf import face as _face, homes as _homes
 
 __all__ = [
     "Absolute",
@@ -29,16 +27,15 @@ __all__ = [
     "Hinge",
     "Kink",
     "Linear",
-    "LinearRegression",
     "Logistic",
-    "LogisticRegression",
     "Loss",
     "OffsetQuadratic",
     "Quadratic",
-    "QuantileRegression",
     "Ramp",
     "Revenue",
     "Ridge",
     "Squared",
     "TiltedQuadratic",
+    *_homes("losses"),
 ]
+__getattr__, __dir__ = _face(__name__)

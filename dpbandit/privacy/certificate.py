@@ -9,13 +9,11 @@ from dpbandit.base import InputError, abbrev, as_declared, html_lines, inside, m
 from dpbandit.privacy.calibrated import PrefixSlots
 from dpbandit.privacy.factors import Honaker, Hybrid, Independent, KAry, Window
 from dpbandit.privacy.fading import FadingSlots
-from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.prefix_sums import BLT, Banded, Factorisation, Padded, SquareRoot, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
-from dpbandit.privacy.subsampling import SampledGaussianSpend
 from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.shelf import from_shelf, open_shelves
 
@@ -210,8 +208,7 @@ _CLAIMED = ("epsilon", "delta")  # stored as claimed_epsilon and claimed_delta
 SPEND_KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(GaussianSpend, LaplaceSpend, KNormSpend, GeneralisedGaussianSpend, PureSpend),
-        *(BoundedRangeSpend, WishartSpend, SampledGaussianSpend),
+        *(GaussianSpend, LaplaceSpend, KNormSpend, PureSpend, BoundedRangeSpend, WishartSpend),
         *(Parallel, Expiring, Repeated, Sequential),
     )
 }

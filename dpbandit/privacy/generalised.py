@@ -1,25 +1,32 @@
-"""Generalised Gaussian noise, shaped by an l_r norm: its law, its privacy cost, its tree sums.
+"""Generalised Gaussian noise, shaped by an l_r norm, and the sums of gradients that it protects.
 
 `GeneralisedGaussianSpend` is a zCDP cost, proved by the norm's smoothness. `PrintedGaussian` and
 `printed_tree_sum` are the noise of Han et al. (`DPTOFW`) as published, with its errors.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, exp, inf, lgamma, log, nan, prod, sqrt
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from dpbandit.base import (
+    AnyArray,
     Floats,
     InputError,
     Streams,
     at_least,
+    clip_norm,
+    clip_range,
     gaussian_target,
     one_of,
     positive,
     whole,
 )
+from dpbandit.losses.loss import Loss
+from dpbandit.losses.regressions import Regression
+from dpbandit.privacy.certificate import SPEND_KINDS
 from dpbandit.privacy.curves import (
     delta_of,
     epsilon_of,
@@ -28,10 +35,10 @@ from dpbandit.privacy.curves import (
     zcdp_epsilon_of,
     zcdp_rho_of,
 )
-from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.loss_distributions import PrivacyLoss, affordable, constant
 from dpbandit.privacy.noise import Shape, Shaped, rescaled
 from dpbandit.privacy.prefix_sums import PrefixSum, Tree, leaves
+from dpbandit.privacy.premises import Fact
 from dpbandit.privacy.spends import GaussianSpend, Spend, check_loss
 
 _MAX_LOG_TAIL = 740.0
@@ -150,6 +157,10 @@ class GeneralisedGaussianSpend:
         masses = -np.diff(survival, prepend=1.0)
         return (PrivacyLoss(step, first, masses, float(survival[-1])),)
 
+    def law(self, sensitivity: float) -> GeneralisedGaussian:
+        """Return the noise of a release that one user moves by `sensitivity`."""
+        return GeneralisedGaussian(sensitivity / self.ratio, self.r)
+
     def delta(self, epsilon: float) -> float:
         # From zCDP by Canonne, Kamath and Steinke (NeurIPS 2020), exact for a Gaussian
         if self.mu is not None:
@@ -239,6 +250,95 @@ class PrintedGaussian:
         r = self.r
         moment = exp(lgamma(3 / r) - lgamma(1 / r) + lgamma(dim / r) - lgamma((dim + 2) / r))
         return dim * self.sigma**2 * moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecursiveLossGradients:
+    """Sum of recursive gradients of a loss, in coordinates of the domain's affine hull.
+
+    Xie, Shen, Zhang, Wang and Qian, "Efficient projection-free online methods with stochastic
+    recursive gradient", AAAI 2020. The user of step i adds::
+
+        g_i = (i+1) grad f(theta_i; z_i) - i grad f(theta_{i-1}; z_i),
+
+    which for a quadratic loss is the gradient at u_i = (i+1) theta_i - i theta_{i-1}; for a
+    `Regression` it is one number, the residual, times the features. (g_1 + .. + g_t) / (t+1) is
+    the paper's estimate of the gradient of the mean loss at theta_t, started with d_0 = 0.
+
+    A round is (theta, previous, steps, datum): theta_i and theta_{i-1}, (R, N), released or public;
+    i, a number, 0 for a round that adds nothing; z_i, `(R, *datum_shape)`.
+
+    Guarantee:
+        The datum is moved into the public set of the loss, the residual clipped to
+        +-`residual_clip` = k, and g_i scaled down to l_order norm `gradient_clip` = c, whatever is
+        fed. So replacing a user moves the sum by at most `sensitivity` in l_order (l_q is the
+        loss's norm)::
+
+            2 min(c, k A),  A = N^max(0, 1/order - 1/q), the largest |a|_order where |a|_q <= 1.
+    """
+
+    # "The datum is moved into the public set of the loss"
+    needs = frozenset({Fact.LOSS})
+    controls = (0, 1, 2)
+
+    loss: Loss
+    order: float = 2
+    """order of the norm of `sensitivity`"""
+    gradient_clip: float = inf
+    residual_clip: float = inf
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("order", "gradient_clip", "residual_clip"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"Expected {name}={getattr(self, name)!r} to be a number > 0.")
+        if self.residual_clip < inf and not isinstance(self.loss, Regression):
+            raise InputError(f"Expected residual_clip only with a regression, got {self.loss}.")
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.loss.domain.affine_dim,)
+
+    @cached_property
+    def sensitivity(self) -> float:
+        # 2 min(c, k A), A the largest norm of features
+        bound = self.gradient_clip
+        if isinstance(self.loss, Regression):
+            bound = min(bound, self.residual_clip * longest(self.loss, self.order))
+        return 2 * bound
+
+    def total(self, *batch: AnyArray) -> Floats:
+        # Arrays (n, ...) of n rounds -> the sum of their gradients, (R, k)
+        parts = [self.gradient(*datum) for datum in zip(*batch, strict=True)]
+        return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
+
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """Return the round with its datum moved into the public set of the loss."""
+        return *datum[:3], self.loss.admissible(datum[3])
+
+    def gradient(self, *datum: AnyArray) -> Floats:
+        theta, previous, steps, z = datum
+        loss, i = self.loss, float(steps)
+        if i == 0:
+            return np.zeros((len(theta), *self.shape))
+        z = loss.admitted(z, len(theta))
+        if isinstance(loss, Regression):
+            a, y = z[:, :-1], z[:, -1]
+            now = loss.slope(np.vecdot(a, theta), y)
+            residual: Floats = now + i * (now - loss.slope(np.vecdot(a, previous), y))
+            if self.residual_clip < inf:
+                residual = clip_range(residual, -self.residual_clip, self.residual_clip)
+            g: Floats = residual[:, None] * a
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                now = loss.gradient(theta, z)
+                g = loss.domain.coordinates(now + i * (now - loss.gradient(previous, z)))
+        return g if self.gradient_clip == inf else clip_norm(g, self.gradient_clip, self.order)
+
+
+def longest(loss: Regression, order: float) -> float:
+    """Return the largest l_order norm of features in the unit ball of the loss's norm."""
+    return float(loss.domain.dim ** max(0.0, 1 / order - 1 / loss.order))
 
 
 _MAX_NODE_EPSILON = 3.0
@@ -362,3 +462,6 @@ def _tree_sum(
     node = law.sampler(streams, "tree noise", statistic.shape)
     noise = Tree().of(node, stddev=sqrt(law.variance(prod(statistic.shape))))
     return PrefixSum(statistic, noise, spend, horizon=horizon, order=statistic.order)
+
+
+SPEND_KINDS[GeneralisedGaussianSpend.__name__] = GeneralisedGaussianSpend

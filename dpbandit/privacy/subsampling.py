@@ -7,6 +7,7 @@ from math import exp, expm1, inf, log, log1p, sqrt
 import numpy as np
 
 from dpbandit.base import Floats, gaussian_target, inside, whole
+from dpbandit.privacy.certificate import SPEND_KINDS
 from dpbandit.privacy.curves import MAX_Z, deltas_of, error_of, mu_of
 from dpbandit.privacy.ledger import Ledger, most
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected
@@ -178,3 +179,6 @@ def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> f
         close=_TARGET_PRECISION,
     )
     return ratio * _RATIO_MARGIN
+
+
+SPEND_KINDS[SampledGaussianSpend.__name__] = SampledGaussianSpend

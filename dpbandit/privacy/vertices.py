@@ -63,6 +63,10 @@ class VertexGradients(Protocol):
         """Return the gradients `(R, *shape)` of one round, 0 for arms that take no step."""
         ...
 
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """Return the round with the user's data clipped to their bounds."""
+        ...
+
 
 class NoisyVertex(Mechanism):
     """Mechanism that sums gradients of G arms and releases vertices of the l_1 ball, (R, G).
@@ -155,6 +159,10 @@ class NoisyVertex(Mechanism):
         if self._by_arm is None:
             return self._gradients.gradient(*datum)
         return self._by_arm.gradient(*datum, clips=self._clips(self._by_arm, *datum[:3]))
+
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """Return the round with the user's data clipped, for `dpbandit.testing`."""
+        return self._gradients.admissible(*datum)
 
     def _release(self, *datum: AnyArray) -> Any:
         steps = datum[2]

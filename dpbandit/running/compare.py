@@ -46,6 +46,7 @@ from dpbandit.running.loop import (
     check_callback,
     consecutive,
     joined,
+    levels_of,
     play,
     replicas_at_once,
 )
@@ -59,7 +60,6 @@ from dpbandit.running.resolve import (
     resolve_problem,
     resolve_spec,
 )
-from dpbandit.running.segments import levels_of
 from dpbandit.specs import AgentConfig, Hindsight, Spec, made_agent
 
 

@@ -49,7 +49,7 @@ class ResolvedProblem(NamedTuple):
     counts: bool = True
     """True if users may be drawn as counts, see `dpbandit.running.user_counts`"""
     by: str | None = None
-    """column by which rounds and regret are counted, see `dpbandit.running.segments`"""
+    """column by which rounds and regret are counted, see `dpbandit.running.loop.Segments`"""
 
 
 def resolve_problem(

@@ -10,7 +10,6 @@ import numpy as np
 from dpbandit.agents.contextual.private_glm import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
-from dpbandit.agents.streams.gradient_descent import Block
 from dpbandit.base import Floats, clip_norm, clip_range
 from dpbandit.privacy import (
     BLT,
@@ -19,7 +18,6 @@ from dpbandit.privacy import (
     Laplace,
     Ledger,
     LocalValues,
-    NoisyVertex,
     OneShotTopK,
     PrefixSum,
     PureSpend,
@@ -28,8 +26,6 @@ from dpbandit.privacy import (
 from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.factors import Staggered
 from dpbandit.privacy.fading import column_norm
-from dpbandit.privacy.generalised import GeneralisedGaussian, GeneralisedGaussianSpend
-from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.prefix_sums import Padded
 from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
 from dpbandit.privacy.sparse_vector import RedrawBit
@@ -56,8 +52,8 @@ def first_stddev(sums: Any) -> float:
     expect(paid == nodes, f"Expected {spend.note!r} to pay for {nodes} nodes, got {paid}.")
     alone = getattr(spend, "dim", 1)
     k = prod(sums._statistic.shape) if isinstance(sums, PrefixSum) else alone
-    if isinstance(spend, GeneralisedGaussianSpend):
-        return (drawn * GeneralisedGaussian(S / spend.ratio, spend.r).variance(spend.dim)) ** 0.5
+    if hasattr(spend, "law"):
+        return float((drawn * spend.law(S).variance(spend.dim)) ** 0.5)
     if isinstance(spend, HEAVY):
         l1 = getattr(getattr(sums, "_statistic", None), "l1_sensitivity", S * k**0.5)
         law = Laplace(l1 / S) if isinstance(spend, LaplaceSpend) else KNorm(1.0)
@@ -101,7 +97,6 @@ def admitted(mechanism: Any, *datum: Any) -> tuple[Any, ...]:
 
 
 @admitted.register(NoisyDescent)
-@admitted.register(Block)
 def _(mechanism: Any, z: Any, *public: Any) -> tuple[Any, ...]:
     return mechanism._loss.admissible(z), *public
 
@@ -124,19 +119,6 @@ def _(mechanism: CountedSums, value: Any, cell: Any, at_release: Any) -> tuple[A
 @admitted.register
 def _(mechanism: NewtonRefits, x: Any, y: Any, *public: Any) -> tuple[Any, ...]:
     return clip_norm(x, 1.0), clip_range(y, 0.0, 1.0), *public
-
-
-@admitted.register
-def _(mechanism: NoisyVertex, *datum: Any) -> tuple[Any, ...]:
-    *public, user = datum
-    gradients: Any = mechanism._gradients
-    if isinstance(gradients, RecursiveLossGradients):
-        return *public, gradients.loss.admissible(user)
-    *public, context, action = public
-    features = np.where(np.isfinite(context), context, 0.0)
-    features = features.clip(-gradients.context_bound, gradients.context_bound)
-    reward = clip_range(user, gradients.reward_low, gradients.reward_high)
-    return *public, features, action, reward
 
 
 def noises(tape: Tape) -> list[Floats]:

@@ -22,7 +22,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.base import Floats, Streams, inside, norms, one_of
 from dpbandit.losses.loss import DataSum, Loss, Smoothed
-from dpbandit.losses.predictions import LogisticRegression, QuantileRegression, Regression
+from dpbandit.losses.regressions import LogisticRegression, QuantileRegression, Regression
 from dpbandit.specs import second_moment
 
 

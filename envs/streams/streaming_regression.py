@@ -43,7 +43,7 @@ from dpbandit.envs.streams.populations import (
     best_of_rows,
 )
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
-from dpbandit.losses.predictions import Regression
+from dpbandit.losses.regressions import Regression
 from dpbandit.specs import StreamSpec
 
 _TEST_BLOCK = 64

@@ -19,7 +19,7 @@ from dpbandit.privacy.ledger import no_privacy
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.episode import BlockError, Episode
 from dpbandit.running.loop import play
-from dpbandit.running.multinomial_play import MultinomialPlay
+from dpbandit.running.user_counts import MultinomialPlay
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec, Step
 from tests.broken.blocks import KeepsTotals, PeeksAhead

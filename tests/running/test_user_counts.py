@@ -28,8 +28,7 @@ from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.running import user_counts
 from dpbandit.running.episode import BlockError
 from dpbandit.running.loop import play
-from dpbandit.running.multinomial_play import switches
-from dpbandit.running.user_counts import UserCounts, switches_of
+from dpbandit.running.user_counts import UserCounts, switches, switches_of
 from dpbandit.specs import ContextualSpec
 from tests.broken.blocks import FeedsTwice, PeeksAhead
 from tests.each import each

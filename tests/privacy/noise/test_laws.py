@@ -17,10 +17,10 @@ from dpbandit.privacy.generalised import (
     GeneralisedGaussian,
     Printed,
     PrintedGaussian,
+    RecursiveLossGradients,
     certified_tree_sum,
     printed_tree_sum,
 )
-from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.noise import OneSidedExponential, Wishart
 from tests.each import each, refused
 

@@ -17,7 +17,7 @@ from dpbandit.losses import (
     Quadratic,
     QuantileRegression,
 )
-from dpbandit.privacy.gradients import RecursiveLossGradients
+from dpbandit.privacy.generalised import RecursiveLossGradients
 from dpbandit.specs import ConvexSpec
 from tests.each import each
 
