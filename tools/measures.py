@@ -63,7 +63,7 @@ SHELVES = {
     "off-policy": (
         *("dpbandit/offline/cases.py", "dpbandit/offline/estimators.py"),
         *("dpbandit/offline/evaluation.py", "dpbandit/offline/intervals.py"),
-        "dpbandit/offline/policies.py",
+        *("dpbandit/offline/logs.py", "dpbandit/offline/policies.py"),
         *("dpbandit/offline/replays.py", "dpbandit/offline/unrecorded.py"),
         "dpbandit/commands/logs.py",
     ),
@@ -96,7 +96,10 @@ SHELVES = {
     "bets": ("dpbandit/auditing/sequential.py",),
     "gradual": ("dpbandit/privacy/gradual.py", "experiments/gradual"),
     "stock": ("envs/contextual/stock.py",),
-    "saved players": ("dpbandit/clients/states.py",),
+    "players": (
+        *("dpbandit/clients/bridge.py", "dpbandit/clients/player.py"),
+        "dpbandit/clients/states.py",
+    ),
     "guard": ("agents/contextual/guard.py",),
     "epochs": ("agents/contextual/epochs.py", "agents/contextual/inverse_gaps.py"),
     "sparse": ("agents/contextual/sparse.py", "dpbandit/privacy/peeling.py"),

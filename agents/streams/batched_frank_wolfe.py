@@ -10,6 +10,7 @@ from dpbandit.agent import Count, Points, Positive, PrivateAgent, Share
 from dpbandit.agents.convex.leaders import slope
 from dpbandit.agents.streams.frank_wolfe import PrintedNoise, Walk, bounds_of, lowest, usual_clip
 from dpbandit.base import Floats, InputError, abbrev, inside, printed_target
+from dpbandit.domains.lp_balls import second_moment
 from dpbandit.losses.regressions import LinearRegression, Regression
 from dpbandit.privacy import (
     BatchSum,
@@ -32,7 +33,7 @@ from dpbandit.privacy.generalised import (
     RecursiveLossGradients,
 )
 from dpbandit.privacy.spends import Spend, different
-from dpbandit.specs import ConvexSpec, second_moment
+from dpbandit.specs import ConvexSpec
 
 _REGRESSION_CLIP_SHARE = 0.2
 """Default clip of a certified regression's gradients divided by their bound; most are shorter."""

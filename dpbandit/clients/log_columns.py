@@ -18,10 +18,11 @@ from dpbandit.offline.columns import (
     counts,
     features,
     numbers,
+    one_kind,
     places,
     unit_of,
 )
-from dpbandit.offline.logs import Observed, one_kind
+from dpbandit.offline.logs import Observed
 from dpbandit.offline.tables import index_of_rows, read_table, warn_of
 from dpbandit.specs import ContextualSpec, CostSpec, PriceListSpec, Tally
 

@@ -20,6 +20,7 @@ from dpbandit.base import (
     takes,
     whole,
 )
+from dpbandit.offline.columns import MAX_SIZE
 from dpbandit.offline.estimators import (
     ARMS,
     KERNELS,
@@ -39,7 +40,6 @@ from dpbandit.offline.estimators import (
 )
 from dpbandit.offline.intervals import Stakes, standard_error
 from dpbandit.offline.logs import (
-    MAX_SIZE,
     Logged,
     LoggedLists,
     LoggedPrices,

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from math import sqrt
-from numbers import Number
+from numbers import Number, Real
 from shlex import quote
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, abbrev, at_least, reals, whole
-from dpbandit.offline.logs import is_wide, one_kind
 from dpbandit.offline.tables import is_number, parsed
 from dpbandit.specs import scaled
 
@@ -20,6 +19,8 @@ Bounds: TypeAlias = Mapping[str, Sequence[Any]]
 
 MOST_UNITS = 1_000
 """Largest public limit of units that one row may sell"""
+MIN_DIVISOR, MAX_SIZE = 1e-50, 1e50
+"""Smallest divisor and largest absolute value of numbers in a log; squared weights stay finite."""
 _MAX_UNIT_LENGTH = 60
 """Largest number of letters in the name of a unit of rewards"""
 
@@ -356,3 +357,46 @@ def as_long(values: Any, rows: int, name: str) -> Any:
     if len(values) != rows or getattr(values, "ndim", 1) != 1:
         raise InputError(f"Expected column {name!r} to hold one entry for each of {rows} rows.")
     return values
+
+
+def is_wide(low: float, high: float) -> bool:
+    """Return True if a range of rewards is bounded and wide enough to divide by its width."""
+    return bool(max(-low, high) <= MAX_SIZE and high - low >= MIN_DIVISOR)
+
+
+_MAX_EXACT_FLOAT = 2.0**53  # from here on floats skip whole numbers
+
+
+def one_kind(name: str, names: Any) -> list[Any]:
+    """Return a column of names, say of arms, as a list of stripped texts or a list of numbers.
+
+    Raises:
+        InputError: `names` is no column; a name is missing (None, NaN) or neither text nor a
+            number; texts and numbers both occur (are 1 and "1" the same?); or a number is a float
+            so large that it may stand for several whole numbers, as columns with gaps are read.
+    """
+    try:
+        column = np.asarray(names, dtype=object)
+    except ValueError:  # ragged
+        column = np.empty(())
+    if column.ndim != 1:
+        raise InputError(f"Expected {name} to hold one entry for each row.")
+    found: list[Any] = column.tolist()
+    for row, entry in enumerate(found):
+        if not _kind(entry) or _kind(entry) != _kind(found[0]) or entry != entry:
+            raise InputError(
+                f"Expected {name} to be all text or all numbers, none missing, got "
+                f"{abbrev(entry)} in row {row}."
+            )
+        if isinstance(entry, float | np.floating) and abs(float(entry)) >= _MAX_EXACT_FLOAT:
+            raise InputError(
+                f"Expected {name} to be whole numbers or below 2^53, got {abbrev(entry)} in row "
+                f"{row}: larger floats are not told apart, so write them as text."
+            )
+    return [entry.strip() if isinstance(entry, str) else entry for entry in found]
+
+
+def _kind(entry: Any) -> str:
+    if isinstance(entry, Real | np.bool_):
+        return "number"
+    return "text" if isinstance(entry, str) else ""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +23,7 @@ from dpbandit.base import (
     shaped,
     whole,
 )
+from dpbandit.offline.columns import MAX_SIZE, MIN_DIVISOR, is_wide
 from dpbandit.specs import (
     BanditSpec,
     Bounds,
@@ -37,8 +37,6 @@ from dpbandit.specs import (
 
 _SUM_TOLERANCE = 1e-6
 """Largest distance to 1 of the sum of a row of probabilities."""
-MIN_DIVISOR, MAX_SIZE = 1e-50, 1e50
-"""Smallest divisor and largest absolute value of numbers in a log; squared weights stay finite."""
 
 
 def numbers_in(name: str, values: Any) -> Floats:
@@ -89,11 +87,6 @@ def refuse_spec(spec: Any, kind: type[Spec]) -> None:
             f"Expected reward_low={low:g} to be below reward_high={high:g}, both at most "
             f"{MAX_SIZE:g} in size."
         )
-
-
-def is_wide(low: float, high: float) -> bool:
-    """Return True if a range of rewards is bounded and wide enough to divide by its width."""
-    return bool(max(-low, high) <= MAX_SIZE and high - low >= MIN_DIVISOR)
 
 
 def arrays_at(log: Any, rows: slice, names: Iterable[str]) -> dict[str, Any]:
@@ -330,44 +323,6 @@ class Logged(Observed):
                 "away; where nobody recorded them, dpbandit evaluate --unrecorded (in Python, "
                 "dpbandit.offline.assess) says what is left to say."
             )
-
-
-def one_kind(name: str, names: Any) -> list[Any]:
-    """Return a column of names, say of arms, as a list of stripped texts or a list of numbers.
-
-    Raises:
-        InputError: `names` is no column; a name is missing (None, NaN) or neither text nor a
-            number; texts and numbers both occur (are 1 and "1" the same?); or a number is a float
-            so large that it may stand for several whole numbers, as columns with gaps are read.
-    """
-    try:
-        column = np.asarray(names, dtype=object)
-    except ValueError:  # ragged
-        column = np.empty(())
-    if column.ndim != 1:
-        raise InputError(f"Expected {name} to hold one entry for each row.")
-    found: list[Any] = column.tolist()
-    for row, entry in enumerate(found):
-        if not _kind(entry) or _kind(entry) != _kind(found[0]) or entry != entry:
-            raise InputError(
-                f"Expected {name} to be all text or all numbers, none missing, got "
-                f"{abbrev(entry)} in row {row}."
-            )
-        if isinstance(entry, float | np.floating) and abs(float(entry)) >= _MAX_EXACT_FLOAT:
-            raise InputError(
-                f"Expected {name} to be whole numbers or below 2^53, got {abbrev(entry)} in row "
-                f"{row}: larger floats are not told apart, so write them as text."
-            )
-    return [entry.strip() if isinstance(entry, str) else entry for entry in found]
-
-
-_MAX_EXACT_FLOAT = 2.0**53  # from here on floats skip whole numbers
-
-
-def _kind(entry: Any) -> str:
-    if isinstance(entry, Real | np.bool_):
-        return "number"
-    return "text" if isinstance(entry, str) else ""
 
 
 @dataclass(kw_only=True, eq=False)

@@ -25,7 +25,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, Users, row_of
-from dpbandit.offline.logs import is_wide
+from dpbandit.offline.columns import is_wide
 from dpbandit.offline.tables import matrix_at
 from dpbandit.specs import MOST_OUTSIDE, ArmsSpec, Step, Tally
 

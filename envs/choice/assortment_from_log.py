@@ -41,9 +41,9 @@ from dpbandit.offline.columns import (
     first_odd,
     is_missing,
     levels_in,
+    one_kind,
     unit_of,
 )
-from dpbandit.offline.logs import one_kind
 from dpbandit.specs.choice import PricedAssortmentSpec
 
 _NEWTON_STEPS = 100  # largest number of steps of each fit

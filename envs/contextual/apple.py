@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from dpbandit.base import Floats, InputError, Ints, at_least, not_installed, rows
 from dpbandit.envs.contextual.problems import Resampled, Users, UserTable
-from dpbandit.offline.logs import Logged
+from dpbandit.shelf import from_shelf
 from dpbandit.specs import PremiumSpec
 
 _RANGES = {
@@ -147,14 +147,15 @@ class ApplePricing(Resampled):
             reward_unit="dollars",
         )
 
-    def logged(self) -> Logged:
+    def logged(self) -> Any:
         """Return the survey as 660 logged rounds, with offered premiums and resulting margins.
 
         The propensity of each premium is 1/3, whatever the family and the regular price; the counts
         (225, 214 and 221 families) agree with it.
         """
         offer, every = self._survey.offer, rows(len(self._margins))
-        return Logged(
+        logged = from_shelf("offline", "Logged", "log of a survey")
+        return logged(
             spec=self.spec,
             context=self._survey.context,
             action=offer,

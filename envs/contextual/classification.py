@@ -24,7 +24,7 @@ from dpbandit.base import (
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, Users, row_of
 from dpbandit.envs.tables import images
-from dpbandit.offline.logs import one_kind
+from dpbandit.offline.columns import one_kind
 from dpbandit.specs import MOST_OUTSIDE, ContextualSpec, Outside, scaled
 
 

@@ -25,9 +25,9 @@ from dpbandit.offline.columns import (
     counts,
     features,
     is_range,
+    one_kind,
     places,
 )
-from dpbandit.offline.logs import one_kind
 from dpbandit.offline.tables import file_digest, read_table
 
 _LEAST_ROWS, _LEAST_Z = 200, 2.0  # rows of a log; z of minus the price slope

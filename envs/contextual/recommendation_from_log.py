@@ -29,8 +29,7 @@ from dpbandit.envs.contextual.logs import (
     separation,
 )
 from dpbandit.envs.contextual.problems import ResampledChoices
-from dpbandit.offline.columns import Levels, column, levels_in, places
-from dpbandit.offline.logs import one_kind
+from dpbandit.offline.columns import Levels, column, levels_in, one_kind, places
 from dpbandit.specs import ContextualSpec
 
 _MAX_P_VALUE = 0.05

@@ -21,9 +21,9 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.base import Floats, Streams, inside, norms, one_of
+from dpbandit.domains.lp_balls import second_moment
 from dpbandit.losses.loss import DataSum, Loss, Smoothed
 from dpbandit.losses.regressions import LogisticRegression, QuantileRegression, Regression
-from dpbandit.specs import second_moment
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from dpbandit.agents import DPPOFW, DPTOFW, LocalisedTOFW, NoisySFW, RecursiveFr
 from dpbandit.agents.streams.batched_frank_wolfe import local_clip
 from dpbandit.base import Streams, clip_norm
 from dpbandit.domains import Ball, LpBall
+from dpbandit.domains.lp_balls import second_moment
 from dpbandit.losses import Linear, LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.privacy import Gaussian, Ledger, mu_of
 from dpbandit.privacy.generalised import GeneralisedGaussian, Printed
-from dpbandit.specs import second_moment
 from dpbandit.testing.tapes import recording
 from tests.agents.streams.stream_runs import (
     played,
