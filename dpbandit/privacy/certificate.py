@@ -13,7 +13,7 @@ from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.prefix_sums import BLT, Banded, Factorisation, Padded, SquareRoot, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
-from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
+from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated
 from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.shelf import from_shelf, open_shelves
 
@@ -226,8 +226,7 @@ SLOTS: dict[str, Any] = {
 
 def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
     """Return a ledger as plain values for JSON; `ledger_from_dict` is the inverse."""
-    spends = [_spend_as_dict(spend) for spend in ledger.spends]
-    return {"spends": spends, "notion": ledger.notion.to_dict()}
+    return {"spends": _as_dict(ledger.spends), "notion": ledger.notion.to_dict()}
 
 
 def ledger_from_dict(values: dict[str, Any]) -> Ledger:
@@ -240,47 +239,26 @@ def ledger_from_dict(values: dict[str, Any]) -> Ledger:
         notion = from_shelf("privacy", "notion_in_words", "ledger in words")(values)
     else:
         notion = Notion.from_dict(values["notion"])
-    spends = tuple(map(_spend_from_dict, values["spends"]))
-    return made(Ledger, {"spends": spends, "notion": notion})
-
-
-def _spend_as_dict(spend: Spend) -> dict[str, Any]:
-    held = {name: value for name, value in vars(spend).items() if name[0] != "_"}
-    values: dict[str, Any] = {"kind": type(spend).__name__, **held}
-    if values.get("slots") is not None:
-        values["slots"] = _kind_and_fields(values["slots"])
-    if isinstance(spend, Parallel | Sequential):
-        values["parts"] = [_spend_as_dict(part) for part in spend.parts]
-    if isinstance(spend, Expiring | Repeated):
-        values["part"] = _spend_as_dict(spend.part)
-    return values
-
-
-def _spend_from_dict(values: dict[str, Any]) -> Any:
-    fields_of_spend = dict(values)
     open_shelves("privacy.certificate")
-    kind = SPEND_KINDS[fields_of_spend.pop("kind")]
-    if kind in (Parallel, Sequential):
-        fields_of_spend["parts"] = tuple(map(_spend_from_dict, fields_of_spend["parts"]))
-    if kind in (Expiring, Repeated):
-        fields_of_spend["part"] = _spend_from_dict(fields_of_spend["part"])
-    if fields_of_spend.get("slots") is not None:
-        fields_of_spend["slots"] = _of_kind(fields_of_spend["slots"])
-    return made(kind, fields_of_spend)
+    return made(Ledger, {"spends": _from_dict(values["spends"]), "notion": notion})
 
 
-def _kind_and_fields(value: Any) -> dict[str, Any]:
-    """Return the class name and fields of a release plan, and the fields of its factorisation."""
-    inner = {
-        name: _kind_and_fields(one) if isinstance(one, Factorisation) else one
-        for name, one in vars(value).items()
-    }
+def _as_dict(value: Any) -> Any:
+    """Return a spend or a release plan as its class name and fields, and so all that is in it."""
+    if isinstance(value, tuple):
+        return [_as_dict(one) for one in value]
+    if not (is_dataclass(value) or isinstance(value, Factorisation)):
+        return value
+    inner = {name: _as_dict(one) for name, one in vars(value).items() if name[0] != "_"}
     return {"kind": type(value).__name__, **inner}
 
 
-def _of_kind(values: dict[str, Any]) -> Any:
-    kind: Any = SLOTS[values["kind"]]
-    arguments = {name: _of_kind(v) if isinstance(v, dict) else v for name, v in values.items()}
-    if not is_dataclass(kind):
-        return kind()
-    return made(cast(type[Any], kind), arguments)
+def _from_dict(value: Any) -> Any:
+    """Return the spend or the release plan of a dict of `_as_dict`."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_from_dict, value))
+    if not isinstance(value, dict):
+        return value
+    kind: Any = (SPEND_KINDS | SLOTS)[value["kind"]]
+    inner = {name: _from_dict(one) for name, one in value.items()}
+    return made(cast(type[Any], kind), inner) if is_dataclass(kind) else kind()

@@ -313,7 +313,6 @@ class RecursiveLossGradients:
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
     def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        """Return the round with its datum moved into the public set of the loss."""
         return *datum[:3], self.loss.admissible(datum[3])
 
     def gradient(self, *datum: AnyArray) -> Floats:

@@ -99,7 +99,6 @@ class RecursiveGradients:
         return gradient
 
     def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        """Return the round with its context and reward clipped to their bounds."""
         *public, context, action, reward = datum
         r = clip_range(reward, self.reward_low, self.reward_high)
         return *public, self._features(context), action, r

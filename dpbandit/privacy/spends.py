@@ -211,7 +211,7 @@ class Parallel:
         return largest_epsilon(self.parts, delta)
 
 
-class Priced(ABC):
+class _Priced(ABC):
     """Base class of spends whose numbers are all those of another spend, `priced`."""
 
     @property
@@ -246,7 +246,7 @@ class Priced(ABC):
 
 
 @dataclass(frozen=True)
-class Repeated(Priced):
+class Repeated(_Priced):
     """Cost of a Gaussian mechanism for a person who enters it in `times` rounds.
 
     However her rounds depend on releases, together they move the mechanism at most `times` times as
@@ -288,7 +288,7 @@ class Repeated(Priced):
 
 
 @dataclass(frozen=True)
-class Expiring(Priced):
+class Expiring(_Priced):
     """Cost of a mechanism that protects a user for `window` rounds only.
 
     A ledger with this spend needs a privacy notion that protects at most the last `window` rounds.

@@ -12,6 +12,7 @@ import pytest
 
 from dpbandit import Results, certify
 from dpbandit.agents import DPTOFW, BestFixed, Centre, LeastSquares, LocalisedTOFW
+from dpbandit.domains.lp_balls import second_moment
 from dpbandit.experiments.releases import ReleaseConfiguration, release, stream_problem
 from dpbandit.experiments.sgd import (
     COMPETITORS,
@@ -25,7 +26,6 @@ from dpbandit.experiments.sgd import (
 )
 from dpbandit.experiments.sgd.printed import chosen_rows
 from dpbandit.privacy.prefix_sums import leaves
-from dpbandit.specs import second_moment
 from dpbandit.studies import play_all
 from tests.each import by_rota, each, in_turn, refused
 from tests.experiments.runs import figures_of, quick

@@ -9,6 +9,7 @@ from scipy.stats import kstest, truncnorm
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
+from dpbandit.domains.lp_balls import second_moment
 from dpbandit.envs import StreamingRegression, tables
 from dpbandit.envs.streams.populations import (
     Features,
@@ -19,7 +20,6 @@ from dpbandit.envs.streams.populations import (
 )
 from dpbandit.envs.streams.streaming_regression import TRUTHS, Truth
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
-from dpbandit.specs.models import second_moment
 from tests.each import each, in_turn, refused
 
 CASES = (
