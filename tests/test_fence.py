@@ -51,8 +51,8 @@ CORE_TESTS = """
     tests/agents/contextual/test_dp_ucb.py tests/agents/contextual/test_ridge.py
     tests/agents/experts/test_multiplicative.py tests/base/test_random_streams.py
     tests/envs/contextual/test_tables.py tests/envs/experts/test_experts.py
-    tests/privacy/noise/test_laws.py tests/privacy/sums/test_fading.py
-    tests/results/test_comparisons.py tests/results/test_store.py
+    tests/privacy/statistics/test_statistics.py tests/privacy/sums/test_fading.py
+    tests/privacy/sums/test_trees.py tests/results/test_comparisons.py tests/results/test_store.py
 """
 """A part of the core's tests that is quick, and touches most of its rooms."""
 
