@@ -41,7 +41,7 @@ import dpbandit
 from dpbandit.running.settings import parse_agent
 from dpbandit.testing import check_agent, check_problem
 spec = dpbandit.envs.GLMBandit(horizon=24).spec
-for agent in ("linucb", "dp-ucb", "fade", "dp-hdb"):
+for agent in ("linucb", "dp-ucb", "fade", "private-glm"):
     check_agent(parse_agent(agent), spec)
 check_problem(dpbandit.envs.OJPricing(horizon=24))
 assert not dpbandit.audit("dp-ucb:epsilon=5", "TwoArms", runs=400, progress=False).flagged
@@ -93,7 +93,8 @@ def without(shelves, copy):
                 written.writeheader()
                 written.writerows(kept)
     cases = copy / "experiments" / "cases.toml"
-    text = re.sub(rf'"({"|".join(lost) or "-"})",? ?', "", cases.read_text())
+    ids = "|".join(lost) or "-"
+    text = re.sub(rf'"({ids})",? ?|^"({ids}):.*\n', "", cases.read_text(), flags=re.M)
     cases.write_text(text)
 
 

@@ -92,6 +92,8 @@ SHELVES = {
     ),
     "ball experts": ("agents/experts/ball.py", "agents/experts/sampling.py"),
     "slopes from values": ("agents/convex/slope_bandit.py",),
+    "projection-free": ("agents/convex/projection_free.py",),
+    "windows": ("agents/convex/window.py",),
     "exact audits": ("dpbandit/auditing/exact.py", "dpbandit/auditing/peelings.py"),
     "bets": ("dpbandit/auditing/sequential.py",),
     "gradual": ("dpbandit/privacy/gradual.py", "experiments/gradual"),
@@ -102,6 +104,10 @@ SHELVES = {
     ),
     "guard": ("agents/contextual/guard.py",),
     "epochs": ("agents/contextual/epochs.py", "agents/contextual/inverse_gaps.py"),
+    "Frank-Wolfe": (
+        *("agents/contextual/dp_hdb.py", "dpbandit/privacy/gradients.py"),
+        "dpbandit/privacy/vertices.py",
+    ),
     "sparse": ("agents/contextual/sparse.py", "dpbandit/privacy/peeling.py"),
     "course": ("dpbandit/commands/labs.py", "experiments/labs"),
     "ledgers": ("dpbandit/privacy/exchange.py",),
@@ -157,8 +163,8 @@ def measures() -> list[Measure]:
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
         Measure("lines of source", sum(sizes), 88_850, 74_500),
-        Measure("lines of the core", sum(map(lines, core)), 44_920, 48_000),
-        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 43_930, 24_000),
+        Measure("lines of the core", sum(map(lines, core)), 43_190, 48_000),
+        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 45_670, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
         Measure("files of source", len(source), 395, 230),
         Measure("median lines of a file", median(sizes), 205, 220),

@@ -28,7 +28,6 @@ from dpbandit.privacy import (
     BLT,
     GaussianSpend,
     Mechanism,
-    NoisyVertex,
     PrefixSum,
     exact_prefix_sum,
     ledger_of,
@@ -39,6 +38,7 @@ from dpbandit.privacy.factors import Staggered
 from dpbandit.privacy.gradients import RecursiveGradients
 from dpbandit.privacy.prefix_sums import mu_after
 from dpbandit.privacy.vertices import (
+    NoisyVertex,
     Profile,
     SelectionNoise,
     best_vertices,

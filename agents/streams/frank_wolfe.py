@@ -25,7 +25,6 @@ from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import LinearRegression, Regression
 from dpbandit.privacy import (
     Mechanism,
-    NoisyVertex,
     Target,
     certified_sum,
     exact_prefix_sum,
@@ -42,6 +41,7 @@ from dpbandit.privacy.generalised import (
     printed_tree_sum,
 )
 from dpbandit.privacy.vertices import (
+    NoisyVertex,
     Profile,
     SelectionNoise,
     best_vertices,

@@ -58,9 +58,9 @@ def audit_all(
 def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
     """Return `configs`, and each config once more with its paper's constants, if there are any.
 
-    >>> from dpbandit.agents import DPHDBChoices, LinUCB
-    >>> list(with_printed({"linucb": LinUCB(), "dp-hdb-choices": DPHDBChoices()}))
-    ['linucb', 'dp-hdb-choices', 'dp-hdb-choices:calibration=paper']
+    >>> from dpbandit.agents import PFTAL, LinUCB
+    >>> list(with_printed({"linucb": LinUCB(), "pftal": PFTAL()}))
+    ['linucb', 'pftal', 'pftal:calibration=paper']
     """
     found = dict[str, AgentConfig]()
     for name, config in configs.items():

@@ -68,7 +68,6 @@ if _TYPE_CHECKING:
     from dpbandit.privacy.residuals import SignedDirections as SignedDirections
     from dpbandit.privacy.sparse_vector import SegmentAboveThreshold as SegmentAboveThreshold
     from dpbandit.privacy.spends import GaussianSpend as GaussianSpend, Parallel as Parallel
-    from dpbandit.privacy.vertices import NoisyVertex as NoisyVertex
 
 # An environment needs few of these modules, and all of them take as long to import as NumPy.
 __getattr__, __dir__ = _face(__name__)
