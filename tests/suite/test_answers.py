@@ -231,7 +231,8 @@ def test_users_are_doubled_until_privacy_is_affordable(tiny, tmp_path, monkeypat
         lambda *some: answer_row(*some)._replace(above_fixed=0.5),
     )
     assert [row.horizon for row in grow(["tiny answers"], blocks) if row.epsilon == 1.0] == [4, 8]
-    monkeypatch.setattr("dpbandit.running.answers.answers", lambda: tuple(grown))
+    monkeypatch.setattr("dpbandit.suite.growing.answers", lambda: tuple(grown))
+    monkeypatch.setattr("dpbandit.suite.growing.AFFORDABLE", 1.5)
     users_needed.cache_clear()
     found = users_needed("tiny answers", 1.0)
     holds = [row.times <= 1.5 for row in grown if row.epsilon == 1.0]
