@@ -46,6 +46,8 @@ _CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
 
 _CHOOSING = ("model", "coding", "asks")
 """Settings of FADE that choose an agent, and that no agent has"""
+_PLAIN = ("centring", "prior", "trust", "response", "shift", "bonus")
+"""Settings that have to be at their defaults if users are asked; `FadeAsking` has none of them"""
 _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _MAX_SHRUNK = 30
@@ -74,7 +76,7 @@ class Fact(Flag):
     CROWDED = auto()
     """features suffice for centring, but users are too few to learn level and spread of rewards"""
     PLAIN = auto()
-    """prior, trust and centring are at their defaults"""
+    """prior, trust, centring and the settings of regressions are at their defaults"""
     LOGISTIC = auto()
     """the link is logistic, so that the law of rewards decides between two models"""
     PROMPT = auto()
@@ -218,7 +220,8 @@ def model_for(settings: "FADE", spec: ContextualSpec) -> Model:
     """Return the model of FADE's settings, or for "auto" the one that `TABLE` gives the problem."""
     if settings.model != "auto":
         return settings.model
-    plain = (settings.centring, settings.prior, settings.trust) == ("auto", None, "central")
+    usual = {one.name: one.default for one in fields(settings)}
+    plain = all(getattr(settings, name) == usual[name] for name in _PLAIN)
     facts = facts_of(spec, settings.plan().mu) | (Fact.PLAIN if plain else Fact(0))
     facts |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
     if settings.asks and not settings.anytime:

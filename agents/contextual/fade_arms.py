@@ -16,8 +16,8 @@ from dpbandit.agents.contextual.fading import (
     few_features,
     link_fixes_middle,
 )
-from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
-from dpbandit.base import Floats, Ints, clip_norm, pick, rows
+from dpbandit.agents.contextual.moments import CentredMoments, SelectedMoments, uniform_moments
+from dpbandit.base import Bools, Floats, Ints, clip_norm, pick, rows
 from dpbandit.privacy.residuals import Reference, SignedResiduals, unit
 from dpbandit.specs import LINKS, ContextualSpec, Prior, posterior
 
@@ -95,8 +95,9 @@ class FadeArms(OnDevices, WarmStarted):
         The guarantee of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), or, if the level is learned,
         2 sqrt(1 + 0.15^2 + 0.2^2).
 
-    **Limits.** Contexts are assumed to be symmetric about 0 and roughly isotropic: where they are
-    not, the agent learns more slowly. It stores a (K d, K d) matrix.
+    **Limits.** Contexts are assumed to be symmetric about 0 and roughly isotropic, or about a mean
+    that `FadeAsking` tells: where they are not, such as with a constant feature and a known link,
+    the agent learns more slowly, and may never learn. It stores a (K d, K d) matrix.
 
     >>> from dpbandit import certify
     >>> round(certify(FadeArms(epsilon=1.0), "GLMBandit").epsilon, 6)
@@ -129,6 +130,7 @@ class FadeArms(OnDevices, WarmStarted):
         self.start_from(K * d, f"a parameter of {d} features for each of {K} arms")
         self._uniforms = self.streams.uniforms("exploration")
         self._selected = SelectedMoments(self.streams, K)
+        self._around: CentredMoments | None = None
         self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, K, d))
         self._played: Floats = self._theta
@@ -201,7 +203,7 @@ class FadeArms(OnDevices, WarmStarted):
         variance = self._fit()
         variance = np.maximum(variance, _LEAST_VARIANCE * self.spec.half_range**2)
         self._played = self._explored(variance)
-        self._moments.append(self._selected(self._played))
+        self._moments.append(self._moments_of(self._played))
         per_user = (kappa / variance[0].size)[:, None, None]
         self._weights = _focus(variance, per_user * n, max(self.sums.stddev, _LEAST_NOISE))
 
@@ -212,6 +214,26 @@ class FadeArms(OnDevices, WarmStarted):
         """
         width = self.spec.reward_high - self.spec.reward_low
         self._law.start(width * level, width * error)
+
+    def start_contexts(self, mean: Floats, stddev: Floats, off_centre: Bools) -> None:
+        """Begin with the mean (R, d) of contexts, released by others, and their standard deviation.
+
+        Standard deviations (R,) are of each coordinate. Replicas for which `off_centre` (R,) is
+        False keep a mean of 0.
+        """
+        self._off_centre = off_centre
+        self._around = CentredMoments(self.streams, mean, stddev)
+        uniform = self._around.uniform(self.spec.n_actions)
+        self._moments = [np.where(off_centre[:, None, None, None], uniform, self._moments[0])]
+
+    def _moments_of(self, theta: Floats) -> Floats:
+        """Return E[u u' 1(arm a is played)] for the policy argmax_a u . theta_a, (R, K, d, d)."""
+        if self._around is None:
+            return self._selected(theta)
+        if self._off_centre.all():
+            return self._around(theta)
+        found = self._selected(theta), self._around(theta)
+        return np.where(self._off_centre[:, None, None, None], found[1], found[0])
 
     def _explored(self, variance: Floats) -> Floats:
         """Return the policy until the next release, (R, K, d): theta plus an exploration draw.

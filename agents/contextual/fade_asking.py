@@ -7,10 +7,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from dpbandit.agents.contextual.fade_arms import FadeArms
-from dpbandit.agents.contextual.fade_centred import (
-    FadeCentred,
-    centre_users,
-)
+from dpbandit.agents.contextual.fade_centred import FadeCentred, centre_users
+from dpbandit.agents.contextual.fade_regression import FadeTrying
 from dpbandit.agents.contextual.fading import (
     MIN_DIRECTIONS,
     Fading,
@@ -18,25 +16,31 @@ from dpbandit.agents.contextual.fading import (
     check_coordinates,
     check_layout,
     crowded,
+    few_features,
     link_fixes_middle,
     spec_after,
 )
-from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, rounds_in
+from dpbandit.base import Bools, Floats, InputError, Ints, clip_norm, clip_range, rounds_in
 from dpbandit.privacy import BatchSum, FadingSum, Gaussian, GaussianSpend, Parallel
-from dpbandit.privacy.chosen_scores import CENTRED, SIGNED, ChosenScores
+from dpbandit.privacy.chosen_scores import ALTERNATIVE, SIGNED, ChosenScores
 from dpbandit.privacy.fading import released_ends
 from dpbandit.privacy.premises import ALL_FACTS
-from dpbandit.specs import ContextualSpec, Prior
+from dpbandit.specs import LINKS, ContextualSpec, Prior
 
 _ROUNDING = 1e-9
 """Distance, as a share of the range, within which a reward is at an end of the range"""
 _QUESTIONS, _MIN_QUESTIONS = 60, 40
-"""Number of users who are asked if the link is known, times epsilon, and its floor; at most T / 20
-and at most `first_batch` users are asked, with or without a link"""
-_CONTEXT_WEIGHT = 0.9
-"""Norm of the context in a vector of norm 1 that also has the answers, without a link"""
+"""Number of users who are asked if contexts are not, times epsilon, and its floor; at most T / 20
+and at most `first_batch` users are asked, with or without contexts"""
+_CONTEXT_WEIGHT, _FEW_CONTEXT_WEIGHT = 0.9, 0.7
+"""Norm of the context in a vector of norm 1 that also has the answers; of 2 or 3 features less"""
 _MAX_INSIDE = 0.5
 """Largest share of rewards inside the range for which rewards count as answers"""
+_MAX_INSIDE_REGRESSION = 0.25
+"""The same where the alternative is `FadeTrying`, which is poor for rewards inside the range"""
+_MIN_OFF_CENTRE = 0.1
+"""Squared norm of the mean context, as a share of the mean squared norm of contexts, from which
+`FadeArms` is told the mean"""
 _MIN_OFF_MIDDLE = 0.2
 """Distance of the mean answer from the middle of the range, as a share of the range, from which the
 sign of a residual says little more than the answer"""
@@ -45,6 +49,12 @@ _MIN_MEAN_PART = 1 / 3
 directions of contexts say less than directions from their mean"""
 _MAX_NOISE = 0.2
 """Largest noise of the share of rewards at the ends of the range, with which users are asked"""
+_REGRESSION_MARGIN = 2
+"""Factor on the noise with which `few_features` must hold for users to be asked with 2 or 3
+features and no link; with a factor of 10 regression plays whatever the law of rewards"""
+_MIN_SPREAD = 0.3
+"""Floor of the variance of contexts about their mean, as a share of their squared bound; estimates
+below it are mostly noise, and a variance that is too small makes fits overshoot"""
 _REWARD_SD = 0.25
 """Rough standard deviation of rewards, as a share of the range"""
 
@@ -52,19 +62,22 @@ _REWARD_SD = 0.25
 class FadeAsking(Fading):
     """Ask the first users how rewards are distributed, then play arms by the model that fits.
 
-    FADE's model of arms with parameters of their own, if the link is logistic or not known. Which
-    of `FadeArms` and `FadeCentred` is better depends on the law of rewards, which no public fact
-    tells::
+    FADE's model of arms with parameters of their own, if the link is logistic or not known. Whether
+    `FadeArms` is better, or another model, depends on the law of rewards, which no public fact
+    tells. The alternative is `FadeCentred`, or without a link and with 2 or 3 features
+    `FadeTrying`::
 
         first            play n users at random; sum rewards, and whether each is an end of its
                          range, such as 0 and 1; without a link contexts x and |x|^2, too; release
                          the sum, and nothing else of these users (`BatchSum`)
-        then choose      `FadeArms` if less than half of the rewards are ends of the range; else
-                         `FadeCentred` if their mean is more than 0.2 of the range off its middle,
-                         by the noise's standard deviation, or, without a link, if users are few
-                         (`crowded`), or |mean of x|^2 is a third or more of the mean of |x|^2; else
-                         `FadeArms`. Without a link the released means of rewards and of contexts
-                         are the first level and the centre
+        then choose      `FadeTrying` if at least three quarters of the rewards are ends of the
+                         range; `FadeCentred` if at least half of them are, and their mean is more
+                         than 0.2 of the range off its middle, by the noise's standard deviation,
+                         or, without a link, if users are few (`crowded`), or |mean of x|^2 is a
+                         third or more of the mean of |x|^2; else `FadeArms`. Without a link the
+                         released mean of rewards is its first level, and the mean of contexts its
+                         centre if |mean of x|^2 is a tenth or more of the mean of |x|^2; that of
+                         `FadeCentred` is always the mean of contexts
         each round       sum the scores of the chosen model (`ChosenScores`)
         after release k  learn as the chosen model does
         play             as the chosen model does, and at random before its first release
@@ -113,10 +126,15 @@ class FadeAsking(Fading):
         names = "epsilon", "delta", "first_batch", "growth", "fade"
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         self._arms = FadeArms(**settings, level=not self._linked).make(later, streams.child("arms"))
-        self._answers = FadeCentred(**settings).make(later, streams.child("answers"))
-        self._answers.sum_no_contexts()
+        alternative: FadeTrying | FadeCentred
+        alternative = FadeTrying(**settings) if regresses(spec) else FadeCentred(**settings)
+        self._alternative = alternative.make(later, streams.child("answers"))
+        if isinstance(self._alternative, FadeCentred):
+            self._alternative.sum_no_contexts()
         ends = released_ends(self._ends(later), later.horizon)
-        self.statistic = ChosenScores(signed=self._arms.statistic, centred=self._answers.statistic)
+        self.statistic = ChosenScores(
+            signed=self._arms.statistic, alternative=self._alternative.statistic
+        )
         self.sums = FadingSum(
             self.statistic,
             streams,
@@ -125,7 +143,7 @@ class FadeAsking(Fading):
             fade=self.fade,
             noise_multiplier=self.releases.noise_multiplier(len(ends)),
         )
-        for model in (self._arms, self._answers):  # which learn from parts of the releases
+        for model in (self._arms, self._alternative):  # which learn from parts of the releases
             noise = self.sums.stddev * model.statistic.sensitivity
             model.sums = cast(FadingSum, PartOfSums(noise, self.fade))
         spend = Parallel((self.sums.spend, self._first.spend), "asked or summed")
@@ -138,8 +156,8 @@ class FadeAsking(Fading):
         """Return the ends of batches, those of the model that public facts alone would choose."""
         if self._linked:
             return self._arms.sums.ends
-        if self._crowded:
-            return self.releases.ends(later, *self._answers.first_batches(later))
+        if self._crowded and isinstance(self._alternative, FadeCentred):
+            return self.releases.ends(later, *self._alternative.first_batches(later))
         return self.releases.ends(later, self._arms.first_rounds(later))
 
     @property
@@ -152,14 +170,14 @@ class FadeAsking(Fading):
             return (self._uniforms.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
         if (self._part == SIGNED).all():
             return self._arms.act(context)
-        if (self._part == CENTRED).all():
-            return self._answers.act(context)
-        actions = self._arms.act(context), self._answers.act(context)
+        if (self._part == ALTERNATIVE).all():
+            return self._alternative.act(context)
+        actions = self._arms.act(context), self._alternative.act(context)
         return np.where(self._part == SIGNED, *actions)
 
     def scores(self, context: Floats) -> Floats:
         signed = (self._part == SIGNED)[:, None]
-        return np.where(signed, self._arms.scores(context), self._answers.scores(context))
+        return np.where(signed, self._arms.scores(context), self._alternative.scores(context))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         # Sum answers at first, scores later; learn after every release
@@ -169,13 +187,12 @@ class FadeAsking(Fading):
             if total is not None:
                 self._choose(self._questions.means(total))
             return
-        for one in (self, self._arms, self._answers):
+        for one in (self, self._arms, self._alternative):
             one.round += rounds_in(action.shape)
         release = self.sums.take_rounds(
             action.shape,
             np.broadcast_to(self._part, action.shape),
-            *self._arms.reference(action).arrays,
-            *self._answers.reference(context, action),
+            *self._references(context, action, feedback),
             context,
             action,
             feedback,
@@ -183,11 +200,18 @@ class FadeAsking(Fading):
         if release is None:
             return
         self._released = True
-        signed, centred = self.statistic.split(release)
+        signed, rest = self.statistic.split(release)
         if (self._part == SIGNED).any():
             self._arms.add_release(signed)
-        if (self._part == CENTRED).any():
-            self._answers.add_release(centred)
+        if (self._part == ALTERNATIVE).any():
+            self._alternative.add_release(rest)
+
+    def _references(self, context: Floats, action: Ints, feedback: Floats) -> tuple[Floats, ...]:
+        """Return the references of `ChosenScores` for rounds in which `action` was played."""
+        signed = self._arms.reference(action).arrays
+        if isinstance(self._alternative, FadeTrying):
+            return *signed, self._alternative.row(context, action, feedback)[2]
+        return *signed, *self._alternative.reference(context, action)
 
     def _choose(self, means: "Means") -> None:
         """Choose each replica's model, level and centre by released means over the asked users."""
@@ -196,9 +220,18 @@ class FadeAsking(Fading):
         if not self._linked:
             error = sqrt(questions.noise_of_level**2 + _REWARD_SD**2 / self._queried)
             self._arms.start_level(np.clip(level, -0.5, 0.5), error)
-            self._answers.centre_on(means.context)
-            fits |= self._crowded | (questions.mean_part(means) >= _MIN_MEAN_PART)
-        self._part = np.where((means.at_ends >= 1 - _MAX_INSIDE) & fits, CENTRED, SIGNED)
+            part = questions.mean_part(means)
+            mean, stddev, certain = questions.law_of_contexts(means)
+            self._arms.start_contexts(mean, stddev, certain & (part >= _MIN_OFF_CENTRE))
+        if isinstance(self._alternative, FadeTrying):
+            fits[:] = True
+        elif not self._linked:
+            self._alternative.centre_on(means.context)
+            fits |= self._crowded | (part >= _MIN_MEAN_PART)
+        inside = (
+            _MAX_INSIDE_REGRESSION if isinstance(self._alternative, FadeTrying) else _MAX_INSIDE
+        )
+        self._part = np.where((means.at_ends >= 1 - inside) & fits, ALTERNATIVE, SIGNED)
 
     def learned(self, replica: int = 0) -> Prior:
         """Return the posterior of a replica that chose `FadeArms` as a prior for another study."""
@@ -225,9 +258,9 @@ class Means(NamedTuple):
     level: Floats
     """mean reward minus the middle of the range, as a share of the range, (R,)"""
     square: Floats
-    """mean of |x|^2 for contexts x in units of their bound, (R,); 0 if the link is known"""
+    """mean of |x|^2 for contexts x in units of their bound, (R,); 0 if contexts are not asked"""
     context: Floats
-    """mean context, (R, d), or (R, 0) if the link is known"""
+    """mean context, (R, d), or (R, 0) if contexts are not asked"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,31 +270,34 @@ class Questions:
     With y the reward as a share of its range, e = 1 if it is at an end of the range, else 0, and x
     the context in units of its bound, a vector has the parts::
 
-        b (e - 1/2),   sqrt(3) b (y - 1/2)                                       with a link, b = 1
-        b (e - 1/2),   sqrt(3) b (y - 1/2),   b (|x|^2 - 1/2),   0.9 x           without
+        b (e - 1/2),   sqrt(3) b (y - 1/2)                              without contexts, b = 1
+        b (e - 1/2),   sqrt(3) b (y - 1/2),   b (|x|^2 - 1/2),   c x    with contexts, c = 0.9,
+                                                                        or 0.7 with 2 or 3 features
     """
 
     spec: ContextualSpec
     users: int
     mu: float
-    linked: bool
+    contexts: bool
+    """True if contexts are asked, of which models without a link learn a centre"""
 
     @classmethod
     def of(cls, spec: ContextualSpec, releases: FadingReleases) -> "Questions":
         """Return the questions of `FadeAsking`."""
-        linked, first = link_fixes_middle(spec), releases.first_batch
-        if linked:
-            users = max(_MIN_QUESTIONS, ceil(_QUESTIONS / releases.epsilon))
-        else:
+        contexts = not link_fixes_middle(spec)
+        if contexts:
             users = centre_users(spec, releases.mu)
-        most = spec.horizon // (20 if linked or crowded(spec, releases.mu) else 50)
-        users = max(1, min(users, most, first or users))
-        return cls(spec=spec, users=users, mu=releases.mu, linked=linked)
+        else:
+            users = max(_MIN_QUESTIONS, ceil(_QUESTIONS / releases.epsilon))
+        many = contexts and not (crowded(spec, releases.mu) or regresses(spec))
+        most = spec.horizon // (50 if many else 20)
+        users = max(1, min(users, most, releases.first_batch or users))
+        return cls(spec=spec, users=users, mu=releases.mu, contexts=contexts)
 
     @property
     def size(self) -> int:
         """Length of a vector."""
-        return 2 if self.linked else 3 + self.spec.dim
+        return 3 + self.spec.dim if self.contexts else 2
 
     @property
     def noise_of_sum(self) -> float:
@@ -270,7 +306,11 @@ class Questions:
 
     @property
     def _weight(self) -> float:
-        return 1.0 if self.linked else sqrt((1 - _CONTEXT_WEIGHT**2) * 4 / 5)
+        return sqrt((1 - self._context_weight**2) * 4 / 5) if self.contexts else 1.0
+
+    @property
+    def _context_weight(self) -> float:
+        return _FEW_CONTEXT_WEIGHT if regresses(self.spec) else _CONTEXT_WEIGHT
 
     @property
     def noise_of_ends(self) -> float:
@@ -288,31 +328,53 @@ class Questions:
         share = (clip_range(reward, low, high) - low) / (high - low)
         at_ends = (share <= _ROUNDING) | (share >= 1 - _ROUNDING)
         answers = [at_ends - 0.5, sqrt(3) * (share - 0.5)]
-        if self.linked:
+        if not self.contexts:
             return np.stack(answers, axis=1)
         x = clip_norm(context, bound) / bound
         answers.append(np.vecdot(x, x) - 0.5)
         weighted = self._weight * np.stack(answers, axis=1)
-        return np.concatenate([weighted, _CONTEXT_WEIGHT * x], axis=1)
+        return np.concatenate([weighted, self._context_weight * x], axis=1)
 
     def means(self, total: Floats) -> Means:
         """Return the means that a released sum (R, n) of all vectors says."""
         ends, level, *more = (total[:, :3] / self.users / self._weight).T
         square = more[0] + 0.5 if more else np.zeros(len(total))
-        context = total[:, 3:] / self.users / _CONTEXT_WEIGHT * self.spec.context_norm
+        context = total[:, 3:] / self.users / self._context_weight * self.spec.context_norm
         return Means(ends + 0.5, level / sqrt(3), square, context)
+
+    def law_of_contexts(self, means: Means) -> tuple[Floats, Floats, Bools]:
+        """Return the law of contexts: mean (R, d), shrunk by its noise, and a coordinate's stddev.
+
+        The last array (R,) is True if |mean|^2 is 3 standard deviations above that of noise alone.
+        """
+        mean, d, bound = means.context, self.spec.dim, self.spec.context_norm
+        noise = (bound * self.noise_of_sum / self.users / self._context_weight) ** 2
+        size = np.maximum(np.vecdot(mean, mean), _ROUNDING * bound**2)
+        mean = np.maximum(0, 1 - d * noise / size)[:, None] * mean
+        left = bound**2 * means.square - np.vecdot(mean, mean)
+        certain = size >= (d + 3 * sqrt(2 * d)) * noise
+        return mean, np.sqrt(np.maximum(left, _MIN_SPREAD * bound**2) / d), certain
 
     def mean_part(self, means: Means) -> Floats:
         """Return |mean x|^2 / mean |x|^2, (R,), without the part of the noise in |mean x|^2."""
         x = means.context / self.spec.context_norm
-        noise = self.spec.dim * (self.noise_of_sum / self.users / _CONTEXT_WEIGHT) ** 2
+        noise = self.spec.dim * (self.noise_of_sum / self.users / self._context_weight) ** 2
         return np.asarray(np.vecdot(x, x) - noise) / np.maximum(means.square, _ROUNDING)
+
+
+def regresses(spec: ContextualSpec) -> bool:
+    """Return True if `FadeTrying` is the alternative, since contexts have too few directions."""
+    return spec.link not in LINKS and spec.dim < MIN_DIRECTIONS
 
 
 def can_ask(spec: ContextualSpec, releases: FadingReleases) -> bool:
     """Return True if rewards arrive at once, and answers are precise enough to choose a model.
 
-    Without a known link there have to be enough features for the model of answers.
+    Without a known link there have to be at least 4 features, or users enough to regress on 2 or 3.
     """
     precise = Questions.of(spec, releases).noise_of_ends <= _MAX_NOISE
-    return precise and not spec.delay and (link_fixes_middle(spec) or spec.dim >= MIN_DIRECTIONS)
+    if regresses(spec):
+        precise &= spec.dim > 1 and few_features(spec, releases.mu, times=_REGRESSION_MARGIN)
+    elif not link_fixes_middle(spec):
+        precise &= spec.dim >= MIN_DIRECTIONS
+    return precise and not spec.delay

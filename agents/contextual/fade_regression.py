@@ -109,9 +109,12 @@ class SummedRegression(Arms):
         return self.scores(context)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        release = self.sums.take_rounds(action.shape, *self._row(context, action, feedback))
-        if release is None:
-            return
+        release = self.sums.take_rounds(action.shape, *self.row(context, action, feedback))
+        if release is not None:
+            self.add_release(release)
+
+    def add_release(self, release: Floats) -> None:
+        """Learn from a release of the statistic, after `round` has been set to its last round."""
         count, self._end = self.round - self._end, self.round
         self._users = self.sums.fade * self._users + count
         statistic, D = self.statistic, self.statistic.block_dim
@@ -158,7 +161,7 @@ class SummedRegression(Arms):
             wide = np.matvec(self._width, context[..., None, :])
         return predictor, norms(wide)[..., 0]
 
-    def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
+    def row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
         """Return the mechanism's input: contexts, actions and rewards scaled to [-1, 1]."""
         low, high = self.spec.reward_low, self.spec.reward_high
         scaled = (2 * np.asarray(reward, np.float64) - low - high) / (high - low)
@@ -331,7 +334,7 @@ class FadeLogistic(OnDevices, SummedRegression):
     def scores(self, context: Floats) -> Floats:
         return np.asarray(expit(self._predictors(context)))
 
-    def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
+    def row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
         x = picks(context, action)
         z = np.vecdot(x, self._theta[:, 0])
         p = expit(z)

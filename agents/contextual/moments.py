@@ -15,7 +15,7 @@ from dpbandit.agent import Arms, Count, PrivateAgent, started
 from dpbandit.agents.contextual.fading import OnDevices, check_layout
 from dpbandit.base import Floats, InputError, Ints, Streams, inside
 from dpbandit.privacy import FadingSum, SignedDirections, certified_fading_sum, ledger_of
-from dpbandit.privacy.residuals import Layout
+from dpbandit.privacy.residuals import Layout, unit
 from dpbandit.specs import ContextualSpec
 
 _MOMENT_RIDGE = 0.05
@@ -327,6 +327,34 @@ class SelectedMoments:
             inside[some] = (c[:, None] * played[:, :, None]) @ c.transpose(0, 2, 1)[:, None]
         inside /= _IMAGINED_USERS
         return (share * off_span[:, None] + V[:, None] @ inside @ Vt[:, None]) / d
+
+
+class CentredMoments:
+    """Estimate of E[u u' 1(arm a is played)], u = x / |x|, for contexts x with a mean.
+
+    x is normal with the means (R, d) and, in every direction, the standard deviations (R,) of its
+    replica. `SelectedMoments`, for means of 0, is more precise.
+    """
+
+    def __init__(self, streams: Streams, mean: Floats, stddev: Floats) -> None:
+        half = streams.normals("users around a mean", _IMAGINED_USERS // 8, mean.shape[1])()
+        z = np.concatenate([half, -half], axis=1)
+        self._users = unit(mean[:, None] + stddev[:, None, None] * z)  # (R, N, d)
+
+    def __call__(self, theta: Floats) -> Floats:
+        """Return E[u u' 1(arm a is played)] for the policy argmax_a u . theta_a, (R, K, d, d)."""
+        u, found = self._users, np.empty((*theta.shape, theta.shape[2]))
+        scores = u @ theta.swapaxes(1, 2)  # (R, N, K)
+        played = 1.0 * (scores == scores.max(axis=2, keepdims=True))
+        played /= played.sum(axis=2, keepdims=True)  # ties are played at random
+        for arm in range(theta.shape[1]):
+            found[:, arm] = (u * played[:, :, [arm]]).swapaxes(1, 2) @ u
+        return found / u.shape[1]
+
+    def uniform(self, n_actions: int) -> Floats:
+        """Return E[u u' 1(arm a is played)] for uniform play, (R, K, d, d)."""
+        each = self._users.swapaxes(1, 2) @ self._users / self._users.shape[1] / n_actions
+        return np.repeat(each[:, None], n_actions, axis=1)
 
 
 def uniform_moments(n_actions: int, dim: int) -> Floats:

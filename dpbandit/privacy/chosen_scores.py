@@ -1,57 +1,76 @@
 """Sums of scores of one of two models, by a released choice for each replica."""
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, added_up
+from dpbandit.base import AnyArray, Floats, InputError, added_up
 from dpbandit.privacy.mechanism import Statistic
+from dpbandit.privacy.moments import SecondMoments
 from dpbandit.privacy.premises import NO_FACTS
 from dpbandit.privacy.residuals import CentredResiduals, SignedResiduals
 
-SIGNED, CENTRED = 0, 1
+SIGNED, ALTERNATIVE = 0, 1
 """Parts of the vector that `ChosenScores` sums"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenScores:
-    """Sum of signed or of centred residuals, side by side in one vector.
+    """Sum of signed residuals or of an alternative, side by side in one vector.
 
-    A round is (part, reference of `signed`, reference of `centred`, x, a, r). Where part (R,) is
-    `SIGNED` it adds signed residuals to the first part of the vector, and where it is `CENTRED`
-    centred residuals to the second, each in units of its sensitivity. It adds 0 to the other part.
-    Rounds with different parts, which no agent here sends in one batch, are added one by one, so
-    that no round's part decides for another.
+    The alternative is centred residuals, or Gram matrices and moments. A round is (part, reference
+    of `signed`, reference of `alternative`, x, a, r), where the reference of moments is the reward
+    that is summed. Where part (R,) is `SIGNED` it adds signed residuals to the first part of the
+    vector, and where it is `ALTERNATIVE` the alternative to the second, each in units of its
+    sensitivity. It adds 0 to the other part. Rounds with different parts, which no agent here sends
+    in one batch, are added one by one, so that no round's part decides for another.
 
     Guarantee:
-        Both residuals have norm at most half their sensitivity, at every reference point. So a
-        round adds a vector of norm at most 1/2, and replacing one user moves the sum by at most
-        `sensitivity` = 1, whatever the part is, even if it were not released.
+        In units of its sensitivity a round's residuals have norm at most 1/2, at every reference
+        point, and its moments at most sqrt(3/8), if the moment's weight is sqrt(2). So a user who
+        is replaced by one with another part moves the sum by at most sqrt(1/4 + 3/8), by one with
+        the same part by at most `sensitivity` = 1, whatever the part is, even if it were not
+        released. The same holds if she moves to another time slot.
+
+    Raises:
+        InputError: moments of another weight, or with a clip or a precise trace, which cost more.
     """
 
     # "whatever the part is, even if it were not released"
     needs = NO_FACTS
 
     signed: SignedResiduals
-    centred: CentredResiduals
+    alternative: CentredResiduals | SecondMoments
     sensitivity: ClassVar[float] = 1.0
     move_sensitivity: ClassVar[float] = 1.0
 
+    def __post_init__(self) -> None:
+        one = self.alternative
+        if isinstance(one, SecondMoments) and not (
+            abs(one.moment_weight**2 - 2) < 1e-9
+            and one.move_sensitivity <= one.sensitivity * (1 + 1e-9)
+            and not one.precise_trace
+        ):
+            raise InputError(
+                f"Expected moment_weight={one.moment_weight:g} to be sqrt(2) without a moment clip "
+                "and without a precise trace, for moments beside residuals."
+            )
+
     @property
     def shape(self) -> tuple[int]:
-        return (sum(length for length, _ in self._parts),)
+        return (len(self.units),)
 
     @property
     def units(self) -> Floats:
-        # of each coordinate, the sensitivity of its part
-        lengths, sensitivities = zip(*self._parts, strict=True)
-        return np.repeat(sensitivities, lengths)
+        # of each coordinate, that of its statistic times the sensitivity of its part
+        each = (np.broadcast_to(one.units, one.shape) * one.sensitivity for one in self._parts)
+        return np.concatenate([units.ravel() for units in each])
 
     @property
-    def _parts(self) -> list[tuple[int, float]]:
-        statistics = self.signed, self.centred
-        return [(one.shape[0], one.sensitivity) for one in statistics]
+    def _parts(self) -> tuple[Statistic, Statistic]:
+        return self.signed, self.alternative
 
     def total(self, *batch: AnyArray) -> Floats:
         # (n, R), references (n, R, ...), x (n, R, d), a (n, R), r (n, R) -> `(R, *shape)`
@@ -59,19 +78,21 @@ class ChosenScores:
         if len(part) > 1 and (part != part[0]).any():
             each = [self.total(*(array[t : t + 1] for array in batch)) for t in range(len(part))]
             return added_up(np.stack(each))
-        signed, centred = references[:-3], references[-3:]
-        inputs = (*signed, *data), (*centred, *data)
-        statistics: list[Statistic] = [self.signed, self.centred]
+        if isinstance(self.alternative, SecondMoments):  # of the reward that is its reference
+            of_signed, of_alternative = references[:-1], (*data[:2], references[-1])
+        else:
+            of_signed, of_alternative = references[:-3], (*references[-3:], *data)
         sums = []
-        for place, statistic, mine in zip((SIGNED, CENTRED), statistics, inputs, strict=True):
-            chosen = part[0] == place
-            total = np.zeros((len(chosen), *statistic.shape))
+        for place, inputs in ((SIGNED, (*of_signed, *data)), (ALTERNATIVE, of_alternative)):
+            chosen, statistic = part[0] == place, self._parts[place]
+            total = np.zeros((len(chosen), prod(statistic.shape)))
             if chosen.any():
-                total = np.where(chosen[:, None], statistic.total(*mine), total)
+                found = statistic.total(*inputs).reshape(total.shape)
+                total = np.where(chosen[:, None], found, total)
             sums.append(total)
         return np.concatenate(sums, axis=1)
 
     def split(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Return the two parts of sums `(R, *shape)`."""
-        signed, centred = np.split(vectors, [self._parts[0][0]], axis=1)
-        return signed, centred
+        """Return the sums of both statistics, each `(R, *shape)` of its own."""
+        signed, rest = np.split(vectors, [prod(self.signed.shape)], axis=1)
+        return signed, rest.reshape(len(rest), *self.alternative.shape)

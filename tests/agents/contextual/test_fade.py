@@ -100,8 +100,14 @@ OJ = OJPricing(horizon=200).spec
         (REWARDS, contextual(dim=3, horizon=1097), FadeTrying),
         (replace(REWARDS, epsilon=100.0), contextual(dim=20, horizon=8000), FadeMoments),
         (replace(REWARDS, epsilon=100.0), contextual(dim=20, horizon=8001), FadeTrying),
-        (FADE(), contextual(dim=3, horizon=10_965, link="other"), FadeArms),
+        (FADE(asks=False), contextual(dim=3, horizon=10_965, link="other"), FadeArms),
+        (FADE(asks=False), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
+        (FADE(bonus=0.0), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
+        (FADE(), contextual(dim=3, horizon=2_193, link="other"), FadeArms),
+        (FADE(), contextual(dim=3, horizon=2_194, link="other"), FadeAsking),
+        (FADE(), contextual(dim=3, horizon=10_965, link="other"), FadeAsking),
         (FADE(), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
+        (FADE(), contextual(dim=1, horizon=10_966, link="other"), FadeTrying),
         (FADE(), contextual(dim=3, horizon=1000, link="other"), FadeArms),
         (FADE(), contextual(dim=4, horizon=5000, link="other"), FadeAsking),
         (FADE(asks=False), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
@@ -110,8 +116,8 @@ OJ = OJPricing(horizon=200).spec
 )  # fmt: skip
 def test_choice_of_the_model(config, spec, player):
     """Golden: the table of the class. A Gram matrix pays once T / (10 K d) > 2 sqrt(2 d) / mu and
-    > d: at d = 3, K = 2, mu = 0.26805 from T = 120 sqrt(6) / mu = 1096.6 on, for clicks ten times
-    that; at d = 20 from 8,001 on, whatever the noise."""
+    > d: at d = 3, K = 2, mu = 0.26805 from T = 120 sqrt(6) / mu = 1096.6 on, without a link ten
+    times that, or twice if users are asked; at d = 20 from 8,001 on, whatever the noise."""
     assert type(config.make(spec, Streams([0]))) is player
 
 

@@ -27,7 +27,7 @@ def test_logistic_rows_are_newton_steps():
         context = rng.standard_normal((1, 3, 2))
         context /= np.linalg.norm(context, axis=-1, keepdims=True)
         action, reward = rng.integers(0, 3, 1), 1.0 * rng.integers(0, 2, 1)
-        row, _, response = agent._row(context, action, reward)
+        row, _, response = agent.row(context, action, reward)
         x, y = context[0, action[0]], row[0, action[0]]
         p = expit(x @ theta)
         np.testing.assert_allclose(np.outer(y, y) / 4, p * (1 - p) * np.outer(x, x), atol=1e-15)
