@@ -46,8 +46,8 @@ _CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
 
 _CHOOSING = ("model", "coding", "asks")
 """Settings of FADE that choose an agent, and that no agent has"""
-_PLAIN = ("centring", "prior", "trust", "response", "shift", "bonus")
-"""Settings that have to be at their defaults if users are asked; `FadeAsking` has none of them"""
+_UNASKED_SETTINGS = ("centring", "prior", "trust", "response", "shift", "bonus")
+"""Settings that have to be at their defaults if users are to be asked; `FadeAsking` has none"""
 _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _MAX_SHRUNK = 30
@@ -221,7 +221,7 @@ def model_for(settings: "FADE", spec: ContextualSpec) -> Model:
     if settings.model != "auto":
         return settings.model
     usual = {one.name: one.default for one in fields(settings)}
-    plain = all(getattr(settings, name) == usual[name] for name in _PLAIN)
+    plain = all(getattr(settings, name) == usual[name] for name in _UNASKED_SETTINGS)
     facts = facts_of(spec, settings.plan().mu) | (Fact.PLAIN if plain else Fact(0))
     facts |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
     if settings.asks and not settings.anytime:
