@@ -85,7 +85,7 @@ def draw_regret(
             lines = {name: [*_places(pane, runs)] for name, runs in found[pane.name].items()}
             for look, name in enumerate(SUMS):  # absent agents are in the legend, too
                 mine = lines.get(name, [(nan, None)])
-                values = [np.array([nan]) if run is None else final(run) for _, run in mine]
+                values = [np.array([nan, nan]) if run is None else final(run) for _, run in mine]
                 line(axes, [epsilon for epsilon, _ in mine], values, name, look)
             if PUBLIC in lines:
                 shade, dashes = level(0)
