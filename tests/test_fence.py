@@ -41,7 +41,7 @@ import dpbandit
 from dpbandit.running.settings import parse_agent
 from dpbandit.testing import check_agent, check_problem
 spec = dpbandit.envs.GLMBandit(horizon=24).spec
-for agent in ("linucb", "dp-ucb", "fade", "private-glm"):
+for agent in ("linucb", "dp-ucb", "fade", "fade-arms"):
     check_agent(parse_agent(agent), spec)
 check_problem(dpbandit.envs.OJPricing(horizon=24))
 assert not dpbandit.audit("dp-ucb:epsilon=5", "TwoArms", runs=400, progress=False).flagged
