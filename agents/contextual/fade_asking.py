@@ -1,6 +1,6 @@
 """Agent of FADE that asks its first users how rewards are distributed, and then chooses a model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import Any, NamedTuple, cast
 
@@ -30,8 +30,8 @@ from dpbandit.specs import LINKS, ContextualSpec, Prior
 _ROUNDING = 1e-9
 """Distance, as a share of the range, within which a reward is at an end of the range"""
 _QUESTIONS, _MIN_QUESTIONS = 60, 40
-"""Number of users who are asked if contexts are not, times epsilon, and its floor; at most T / 20
-and at most `first_batch` users are asked, with or without contexts"""
+"""Number of users who are asked if the link is known, times epsilon, and its floor; at most T / 20
+and at most `first_batch` users are asked, with or without a link"""
 _CONTEXT_WEIGHT, _FEW_CONTEXT_WEIGHT = 0.9, 0.7
 """Norm of the context in a vector of norm 1 that also has the answers; of 2 or 3 features less"""
 _MAX_INSIDE = 0.5
@@ -47,8 +47,9 @@ sign of a residual says little more than the answer"""
 _MIN_MEAN_PART = 1 / 3
 """Squared norm of the mean context, as a share of the mean squared norm of contexts, from which
 directions of contexts say less than directions from their mean"""
-_MAX_NOISE = 0.2
-"""Largest noise of the share of rewards at the ends of the range, with which users are asked"""
+_MAX_NOISE, _LOW_NOISE = 0.2, 0.1
+"""Largest noise of the share of rewards at the ends of the range, with which users are asked, and
+with which contexts are, too, if the link is known"""
 _REGRESSION_MARGIN = 2
 """Factor on the noise with which `few_features` must hold for users to be asked with 2 or 3
 features and no link; with a factor of 10 regression plays whatever the law of rewards"""
@@ -68,16 +69,17 @@ class FadeAsking(Fading):
     `FadeTrying`::
 
         first            play n users at random; sum rewards, and whether each is an end of its
-                         range, such as 0 and 1; without a link contexts x and |x|^2, too; release
-                         the sum, and nothing else of these users (`BatchSum`)
+                         range, such as 0 and 1; without a link, or if the noise is small, contexts
+                         x and |x|^2, too; release the sum, and nothing else of these users
+                         (`BatchSum`)
         then choose      `FadeTrying` if at least three quarters of the rewards are ends of the
                          range; `FadeCentred` if at least half of them are, and their mean is more
                          than 0.2 of the range off its middle, by the noise's standard deviation,
                          or, without a link, if users are few (`crowded`), or |mean of x|^2 is a
                          third or more of the mean of |x|^2; else `FadeArms`. Without a link the
-                         released mean of rewards is its first level, and the mean of contexts its
-                         centre if |mean of x|^2 is a tenth or more of the mean of |x|^2; that of
-                         `FadeCentred` is always the mean of contexts
+                         released mean of rewards is its first level. The released mean of contexts
+                         is its centre if |mean of x|^2 is a tenth or more of the mean of |x|^2, and
+                         always the centre of `FadeCentred`
         each round       sum the scores of the chosen model (`ChosenScores`)
         after release k  learn as the chosen model does
         play             as the chosen model does, and at random before its first release
@@ -220,14 +222,16 @@ class FadeAsking(Fading):
         if not self._linked:
             error = sqrt(questions.noise_of_level**2 + _REWARD_SD**2 / self._queried)
             self._arms.start_level(np.clip(level, -0.5, 0.5), error)
+        if questions.contexts:
             part = questions.mean_part(means)
             mean, stddev, certain = questions.law_of_contexts(means)
             self._arms.start_contexts(mean, stddev, certain & (part >= _MIN_OFF_CENTRE))
         if isinstance(self._alternative, FadeTrying):
             fits[:] = True
-        elif not self._linked:
+        elif questions.contexts:
             self._alternative.centre_on(means.context)
-            fits |= self._crowded | (part >= _MIN_MEAN_PART)
+            if not self._linked:
+                fits |= self._crowded | (part >= _MIN_MEAN_PART)
         inside = (
             _MAX_INSIDE_REGRESSION if isinstance(self._alternative, FadeTrying) else _MAX_INSIDE
         )
@@ -284,15 +288,16 @@ class Questions:
     @classmethod
     def of(cls, spec: ContextualSpec, releases: FadingReleases) -> "Questions":
         """Return the questions of `FadeAsking`."""
-        contexts = not link_fixes_middle(spec)
-        if contexts:
-            users = centre_users(spec, releases.mu)
-        else:
+        linked = link_fixes_middle(spec)
+        if linked:
             users = max(_MIN_QUESTIONS, ceil(_QUESTIONS / releases.epsilon))
-        many = contexts and not (crowded(spec, releases.mu) or regresses(spec))
+        else:
+            users = centre_users(spec, releases.mu)
+        many = not (linked or crowded(spec, releases.mu) or regresses(spec))
         most = spec.horizon // (50 if many else 20)
         users = max(1, min(users, most, releases.first_batch or users))
-        return cls(spec=spec, users=users, mu=releases.mu, contexts=contexts)
+        found = cls(spec=spec, users=users, mu=releases.mu, contexts=True)
+        return replace(found, contexts=not linked or found.noise_of_ends <= _LOW_NOISE)
 
     @property
     def size(self) -> int:

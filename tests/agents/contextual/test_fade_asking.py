@@ -52,15 +52,27 @@ def test_released_answers_choose_model_level_and_centre(link, rewards, model, le
     assert agent.rounds_to_release > 1
     assert agent._part.tolist() == [model]
     assert agent._arms._law.level == pytest.approx([level], abs=1e-9)
-    centre = x * (link == "other") * (1 + turn) / 2
+    centre = x * (1 + turn) / 2
     assert agent._alternative._centre == pytest.approx(centre, abs=1e-12)
-    assert (agent._arms._around is None) == (link == "logistic")
-    if link == "other":
-        assert agent._arms._off_centre.tolist() == [turn > -0.5]
-        law = agent._questions.law_of_contexts(agent._questions.means(vectors_of(agent, x, turn)))
-        assert law[0] == pytest.approx(centre, abs=1e-12)
-        assert law[1] == pytest.approx([sqrt(0.3 / 4)])
-        assert law[2].tolist() == [True]
+    assert agent._arms._off_centre.tolist() == [turn > -0.5]
+    law = agent._questions.law_of_contexts(agent._questions.means(vectors_of(agent, x, turn)))
+    assert law[0] == pytest.approx(centre, abs=1e-12)
+    assert law[1] == pytest.approx([sqrt(0.3 / 4)])
+    assert law[2].tolist() == [True]
+
+
+@each(
+    ("epsilon", "link", "size"), [
+        (1.0, "logistic", 2), (10.0, "logistic", 7), (1.0, "other", 7), (inf, "logistic", 7),
+    ],
+)  # fmt: skip
+def test_contexts_are_asked_if_answers_stay_precise(epsilon, link, size):
+    """Golden: with a link, if the share of answers has noise of at most 0.1 beside them."""
+    agent = FadeAsking(epsilon=epsilon).make(asked(link=link), Streams(range(3)))
+    assert agent._questions.size == size
+    for _ in range(agent._queried):
+        agent.update(np.full((3, 4), 0.4), np.zeros(3, int), np.ones(3))
+    assert (agent._arms._around is None) == (size == 2)
 
 
 def vectors_of(agent, x, turn):
