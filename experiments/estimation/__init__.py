@@ -22,10 +22,9 @@ from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
 from dpbandit.base import Floats, InputError, whole
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments import CASES
-from dpbandit.experiments.figure import legend_beside
 from dpbandit.experiments.paper_tables import Reproduced, Request, reproduced, selected
 from dpbandit.experiments.study import grouped, runs_of, tabulated
-from dpbandit.results.plots import line, panels
+from dpbandit.results.plots import legend_at_the_foot, line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.compare import as_run
 from dpbandit.running.loop import play
@@ -299,12 +298,14 @@ def _draw(by_link: Mapping[str, Sequence[Entry]], path: Path) -> None:
     links = {link: [e for e in some if e.estimates] for link, some in by_link.items()}
     replicas = len(next(iter(by_link.values()))[0].run.replicas)
     heading = (
-        "Theorem 4.2: the error of DP-HDB's parameters, and the slope 1 / t it promises (grey)\n"
+        "Theorem 4.2: the error of DP-HDB's parameters,\nand the slope 1 / t it promises (grey)\n"
         f"50 features, two arms, mean of {replicas} replicas, 95 % intervals"
     )
     titles = [f"{link} link" for link in links]
-    with panels(path, titles, heading=heading, size=(19, 5.6)) as row:
-        for axes, some in zip(row, links.values(), strict=True):
+    with panels(
+        path, titles, heading=heading, size=(7.6, 1.8 + 3.4 * len(titles)), rows=len(titles)
+    ) as column:
+        for axes, some in zip(column, links.values(), strict=True):
             where = places(some[0].run.setup.horizon)
             for look, entry in enumerate(some):
                 line(axes, where, errors(entry.run), entry.run.name, look)
@@ -313,5 +314,6 @@ def _draw(by_link: Mapping[str, Sequence[Entry]], path: Path) -> None:
             axes.plot(where, slant, color="0.55", lw=1.4, label="$1/t$")
             axes.set_xscale("log")
             axes.set_yscale("log")
-            axes.set(xlabel="round t", ylabel=r"$|\theta_t-\theta^*|_1^2\;/\;|\theta^*|_1^2$")
-        legend_beside(axes)
+            axes.set(ylabel=r"$|\theta_t-\theta^*|_1^2\;/\;|\theta^*|_1^2$")
+        axes.set_xlabel("round t")
+        legend_at_the_foot(axes)
