@@ -20,6 +20,7 @@ import pytest
 
 from tests.each import by_rota
 from tools.measures import statements
+from tools.mutants import TABLE, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -381,3 +382,14 @@ def test_no_tracked_file_names_a_machine():
     assert {name: places for name, places in found.items() if places} == {}
     broken = ("/" + "tmp/x", "https:/" + "/test.pypi" + ".org/simple")
     assert all(MACHINES.search(text) for text in broken)
+
+
+def test_faults_are_where_mutants_puts_them():
+    """Catches a fault of tools/mutants.toml whose line has changed, or whose tests have moved."""
+    groups = tomllib.loads(TABLE.read_text())["group"]
+    assert sum(len(group["faults"]) for group in groups) > 200
+    for group in groups:
+        text = "\0".join(text for _, text in sources(ROOT / group["where"]))
+        assert [old for old, _ in group["faults"] if text.count(old) != 1] == []
+        tests = [part for part in group["tests"].split() if part.startswith("tests/")]
+        assert all((ROOT / part).exists() for part in tests), tests
