@@ -34,10 +34,9 @@ _QUESTIONS, _MIN_QUESTIONS = 60, 40
 and at most `first_batch` users are asked, with or without a link"""
 _CONTEXT_WEIGHT, _FEW_CONTEXT_WEIGHT = 0.9, 0.7
 """Norm of the context in a vector of norm 1 that also has the answers; of 2 or 3 features less"""
-_MAX_INSIDE = 0.5
-"""Largest share of rewards inside the range for which rewards count as answers"""
-_MAX_INSIDE_REGRESSION = 0.25
-"""The same where the alternative is `FadeTrying`, which is poor for rewards inside the range"""
+_INSIDE_ERRORS, _MAX_INSIDE = 2.5, (0.05, 0.5)
+"""Share of rewards inside the range up to which rewards count as answers, in standard deviations of
+its noise, and the limits to which it is clipped"""
 _MIN_OFF_CENTRE = 0.1
 """Squared norm of the mean context, as a share of the mean squared norm of contexts, from which
 `FadeArms` is told the mean"""
@@ -72,14 +71,14 @@ class FadeAsking(Fading):
                          range, such as 0 and 1; without a link, or if the noise is small, contexts
                          x and |x|^2, too; release the sum, and nothing else of these users
                          (`BatchSum`)
-        then choose      `FadeTrying` if at least three quarters of the rewards are ends of the
-                         range; `FadeCentred` if at least half of them are, and their mean is more
-                         than 0.2 of the range off its middle, by the noise's standard deviation,
-                         or, without a link, if users are few (`crowded`), or |mean of x|^2 is a
-                         third or more of the mean of |x|^2; else `FadeArms`. Without a link the
-                         released mean of rewards is its first level. The released mean of contexts
-                         is its centre if |mean of x|^2 is a tenth or more of the mean of |x|^2, and
-                         always the centre of `FadeCentred`
+        then choose      `FadeTrying` if all rewards but 5 %, or but 2.5 standard deviations of the
+                         noise in their share, are ends of the range; `FadeCentred` if so, and if
+                         their mean is more than 0.2 of the range off its middle, by the noise's
+                         standard deviation, or, without a link, users are few (`crowded`), or
+                         |mean of x|^2 is a third or more of the mean of |x|^2; else `FadeArms`.
+                         Without a link the released mean of rewards is its first level. The
+                         released mean of contexts is its centre if |mean of x|^2 is a tenth or more
+                         of the mean of |x|^2, and always the centre of `FadeCentred`
         each round       sum the scores of the chosen model (`ChosenScores`)
         after release k  learn as the chosen model does
         play             as the chosen model does, and at random before its first release
@@ -232,9 +231,7 @@ class FadeAsking(Fading):
             self._alternative.centre_on(means.context)
             if not self._linked:
                 fits |= self._crowded | (part >= _MIN_MEAN_PART)
-        inside = (
-            _MAX_INSIDE_REGRESSION if isinstance(self._alternative, FadeTrying) else _MAX_INSIDE
-        )
+        inside = np.clip(_INSIDE_ERRORS * questions.noise_of_ends, *_MAX_INSIDE)
         self._part = np.where((means.at_ends >= 1 - inside) & fits, ALTERNATIVE, SIGNED)
 
     def learned(self, replica: int = 0) -> Prior:
