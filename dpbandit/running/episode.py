@@ -258,7 +258,7 @@ class Episode:
         alone, as in blocks; an agent that draws random numbers for a row plays rounds. It learns
         when its batch ends. `before` (R,) contains the last actions, and is overwritten.
         """
-        if self.counts is None or not (self._left or self._begin(self.counts)):
+        if self.counts is None or not (self._left or self._begin(self.counts, most)):
             return None
         rounds = min(most, self._left)
         brought = self.counts.draw(rounds, before)
@@ -270,10 +270,11 @@ class Episode:
             self.learn()
         return brought
 
-    def _begin(self, users: UserCounts) -> bool:
-        """Return True if a batch begins whose users can be drawn as counts."""
+    def _begin(self, users: UserCounts, most: int) -> bool:
+        """Return True if a batch begins whose users can be drawn as counts, at first `most`."""
         left = min(self.longest_block(), _MAX_COUNTED_ROUNDS)
-        if left < users.fewest or self.served < self._next_try:
+        short = left < users.fewest or min(left, most) < users.fewest_at_once
+        if short or self.served < self._next_try:
             return False
         action = None
         if self._chances is None:

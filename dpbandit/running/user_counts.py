@@ -15,7 +15,7 @@ stands for is known to mechanisms alone (`dpbandit.base.counted_as`).
 `MultinomialPlay` does the same for arms that an agent without contexts draws at random.
 """
 
-from math import prod
+from math import ceil, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,9 @@ MAX_TABLE_VALUES = 2**17
 MIN_ROUNDS_PER_RECORD = 2
 """Smallest number of rounds of a batch drawn as counts, per row and answer of the table, as fewer
 are faster one by one"""
+MIN_ROUNDS_PER_DRAW = 1 / 2
+"""Smallest number of rounds up to the next logged one, per row and answer, as fewer are faster one
+by one"""
 
 
 class Brought(NamedTuple):
@@ -71,6 +74,8 @@ class UserCounts:
         """contexts of all rows, (M, R, d)"""
         self.fewest = MIN_ROUNDS_PER_RECORD * M * A
         """smallest number of rounds of a batch that is drawn as counts"""
+        self.fewest_at_once = ceil(MIN_ROUNDS_PER_DRAW * M * A)
+        """smallest number of rounds in the first draw of a batch"""
         self._mean = np.vecdot(self._table.chance, self._table.reward)  # (M, K)
         self._missed = self._mean.max(axis=1, keepdims=True) - self._mean
         self._generators = streams.generators("users drawn as counts")

@@ -350,18 +350,19 @@ def test_an_agent_counts_users_and_not_records(early, monkeypatch):
 
 def test_where_counts_are_drawn(monkeypatch):
     """In more than 20,000 rounds, of tables without tides, masks, delays and returning people,
-    whose data lie within the bounds; nothing else moves, and `counts=False` plays rounds."""
+    whose data lie within the bounds, where logged rounds lie apart; `counts=False` plays rounds."""
     drawn, draw = [], UserCounts.draw
     monkeypatch.setattr(UserCounts, "draw", lambda *how: drawn.append(how[1]) or draw(*how))
 
-    def rounds(problem, counts=True):
+    def rounds(problem, counts=True, marks=()):
         drawn.clear()
-        play(problem, Uniform(), [0], marks=np.array([problem.spec.horizon]), counts=counts)
+        play(problem, Uniform(), [0], marks=np.array([*marks, problem.spec.horizon]), counts=counts)
         return sum(drawn)
 
     assert rounds(Tiny(horizon=20_000)) == 0
     assert rounds(Tiny(horizon=20_001)) == 20_001 - 10
     assert rounds(Tiny(horizon=20_001), counts=False) == 0
+    assert rounds(Tiny(horizon=20_001), marks=range(1, 101)) == 20_001 - 100
     for problem in (OJPricing, CameraPricing, ApplePricing):
         table = problem().user_table
         np.testing.assert_allclose(table.chance.sum(axis=-1), 1)

@@ -103,6 +103,7 @@ def test_regret_by_segment(monkeypatch):
     where users could be drawn as counts; columns without levels are refused."""
     monkeypatch.setattr("dpbandit.running.user_counts.MIN_COUNTED_HORIZON", 1)
     monkeypatch.setattr("dpbandit.running.user_counts.MIN_ROUNDS_PER_RECORD", 0)
+    monkeypatch.setattr("dpbandit.running.user_counts.MIN_ROUNDS_PER_DRAW", 0)
     world = quietly(shop(n=1500), **SHOP)
     shops = ["ABC"[level] for level in world.segments["shop"].of(world._known)]
     assert shops == shop(n=1500).shop.tolist()
