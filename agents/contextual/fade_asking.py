@@ -37,6 +37,9 @@ _CONTEXT_WEIGHT, _FEW_CONTEXT_WEIGHT = 0.9, 0.7
 _INSIDE_ERRORS, _MAX_INSIDE = 2.5, (0.05, 0.5)
 """Share of rewards inside the range up to which rewards count as answers, in standard deviations of
 its noise, and the limits to which it is clipped"""
+_MIN_SD = 0.11
+"""Standard deviation of rewards, as a share of the range, from which rewards count as answers, too,
+if most are at an end: the noise of the model of answers is in units of the range"""
 _MIN_OFF_CENTRE = 0.1
 """Squared norm of the mean context, as a share of the mean squared norm of contexts, from which
 `FadeArms` is told the mean"""
@@ -71,14 +74,16 @@ class FadeAsking(Fading):
                          range, such as 0 and 1; without a link, or if the noise is small, contexts
                          x and |x|^2, too; release the sum, and nothing else of these users
                          (`BatchSum`)
-        then choose      `FadeTrying` if all rewards but 5 %, or but 2.5 standard deviations of the
-                         noise in their share, are ends of the range; `FadeCentred` if so, and if
-                         their mean is more than 0.2 of the range off its middle, by the noise's
-                         standard deviation, or, without a link, users are few (`crowded`), or
-                         |mean of x|^2 is a third or more of the mean of |x|^2; else `FadeArms`.
-                         Without a link the released mean of rewards is its first level. The
-                         released mean of contexts is its centre if |mean of x|^2 is a tenth or more
-                         of the mean of |x|^2, and always the centre of `FadeCentred`
+        then choose      rewards are answers if all but 5 %, or but 2.5 standard deviations of the
+                         noise in their share, are ends of the range, or if most are and the others
+                         so far off that their standard deviation is 0.11 of the range or more;
+                         `FadeTrying` plays answers, and `FadeCentred` if, too, their mean is more
+                         than 0.2 of the range off its middle, by the noise's standard deviation,
+                         or, without a link, users are few (`crowded`), or |mean of x|^2 is a third
+                         or more of the mean of |x|^2; else `FadeArms` plays. Without a link the
+                         released mean of rewards is its first level. The released mean of contexts
+                         is its centre if |mean of x|^2 is a tenth or more of the mean of |x|^2, and
+                         always the centre of `FadeCentred`
         each round       sum the scores of the chosen model (`ChosenScores`)
         after release k  learn as the chosen model does
         play             as the chosen model does, and at random before its first release
@@ -232,7 +237,8 @@ class FadeAsking(Fading):
             if not self._linked:
                 fits |= self._crowded | (part >= _MIN_MEAN_PART)
         inside = np.clip(_INSIDE_ERRORS * questions.noise_of_ends, *_MAX_INSIDE)
-        self._part = np.where((means.at_ends >= 1 - inside) & fits, ALTERNATIVE, SIGNED)
+        answers = (means.at_ends >= 1 - inside) | spread_wide(means)
+        self._part = np.where(answers & fits, ALTERNATIVE, SIGNED)
 
     def learned(self, replica: int = 0) -> Prior:
         """Return the posterior of a replica that chose `FadeArms` as a prior for another study."""
@@ -362,6 +368,16 @@ class Questions:
         x = means.context / self.spec.context_norm
         noise = self.spec.dim * (self.noise_of_sum / self.users / self._context_weight) ** 2
         return np.asarray(np.vecdot(x, x) - noise) / np.maximum(means.square, _ROUNDING)
+
+
+def spread_wide(means: Means) -> Bools:
+    """Return True where most rewards are at an end of the range, and others far from it, (R,).
+
+    With a share e of rewards at an end, and a mean that is m off it, the variance of rewards is at
+    least m^2 e / (1 - e).
+    """
+    e, m = means.at_ends, np.maximum(0.5 - np.abs(means.level), 0.0)
+    return np.asarray((e >= 0.5) & (m**2 * e >= _MIN_SD**2 * (1 - e)))
 
 
 def regresses(spec: ContextualSpec) -> bool:

@@ -31,19 +31,22 @@ FEW = {"link": "other", "dim": 3, "horizon": 6_000}
     ("link", "rewards", "model", "level", "turn"), [
         ("other", [0.0, 1.0], ALTERNATIVE, 0.0, 0.4), ("other", [0.0, 1.0], SIGNED, 0.0, -0.4),
         ("other", [0.0, 0.0, 0.0, 1.0], ALTERNATIVE, -0.25, -1), ("other", [0.8], SIGNED, 0.3, 1),
-        ("other", [0.0, 1.0] * 17 + [0.6, 1.0], ALTERNATIVE, 0.6 / 36, 1),
-        ("other", [0.0, 1.0] * 17 + [0.6, 0.4], SIGNED, 0.0, 1),
+        ("other", [0.0, 1.0, 0.6], ALTERNATIVE, 0.1 / 3, 1),
+        ("other", [0.0] * 35 + [0.1], ALTERNATIVE, 0.1 / 36 - 0.5, 1),
+        ("other", [0.0] * 16 + [0.1, 0.2], SIGNED, 0.3 / 18 - 0.5, 1),
+        ("other", [0.0] * 16 + [0.5, 0.6], ALTERNATIVE, 1.1 / 18 - 0.5, 1),
         ("logistic", [0.2], SIGNED, 0.0, 1),
         ("other", [0.25, 0.5, 0.0], SIGNED, -0.25, 1), ("logistic", [0.0, 1.0], SIGNED, 0.0, 1),
-        ("other", [-9.0, 99.0], ALTERNATIVE, 0.0, 1), ("other", [0.0, 1.0, 0.5], SIGNED, 0.0, 1),
+        ("other", [-9.0, 0.5, 0.5, 99.0], ALTERNATIVE, 0.0, 1),
         ("logistic", [0.0, 1.0, 1.0, 1.0], ALTERNATIVE, 0.0, 1),
         ("logistic", [0.0, 1.0, 1.0], SIGNED, 0.0, 1),
     ],
 )  # fmt: skip
 def test_released_answers_choose_model_level_and_centre(link, rewards, model, level, turn):
-    """Golden, without noise: rewards are answers if at most 5 % are inside the range; they have the
-    model of answers if more than 0.2 of the range off the middle, or without a link if contexts are
-    alike: of x and t x the mean has (1 + t)^2 / (2 + 2 t^2) of the mean |x|^2. Levels are in
+    """Golden, without noise: rewards are answers if at most 5 % are inside the range, or at most
+    half and these so far off that m^2 e / (1 - e) > 0.11^2, m their mean, e the others; they have
+    the model of answers if more than 0.2 of the range off the middle, or without a link if contexts
+    are alike: of x and t x the mean has (1 + t)^2 / (2 + 2 t^2) of the mean |x|^2. Levels are in
     rewards. Arms are told the mean, and a variance of at least 0.3 of the squared bound."""
     agent = FadeAsking(epsilon=inf, first_batch=36).make(asked(link=link), Streams([0]))
     x = np.array([[0.3, 0.2, -0.1, 0.0]])
@@ -86,13 +89,12 @@ def vectors_of(agent, x, turn):
 
 @each(
     ("rewards", "model"), [
-        ([0.0, 1.0] * 17 + [0.3, 1.0], ALTERNATIVE), ([0.0, 1.0] * 17 + [0.3, 0.4], SIGNED),
-        ([0.2, 0.4], SIGNED),
+        ([0.0, 1.0, 0.3], ALTERNATIVE), ([0.0] * 16 + [0.1, 0.2], SIGNED), ([0.2, 0.4], SIGNED),
     ],
 )  # fmt: skip
 def test_regression_plays_answers_on_few_features(rewards, model):
-    """Golden, without noise: of 3 features no centre is learned; rewards of which at most 5 % are
-    inside the range are answers. The moments that are summed are those of `FadeTrying`."""
+    """Golden, without noise: of 3 features no centre is learned; the regression plays answers.
+    The moments that are summed are those of `FadeTrying`."""
     spec = asked(link="other", dim=3, horizon=6_000)
     agent = FadeAsking(epsilon=inf, first_batch=36).make(spec, Streams([0]))
     rng, totals = np.random.default_rng(0), 0.0
