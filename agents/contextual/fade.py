@@ -21,6 +21,7 @@ from dpbandit.agents.contextual.fading import (
     WarmStarted,
     crowded,
     few_features,
+    gram_noise,
     link_fixes_middle,
 )
 from dpbandit.agents.contextual.moments import FadeMoments, Shrinkage
@@ -73,6 +74,8 @@ class Fact(Flag):
     """the link between x . theta and mean rewards is not known"""
     VERY_FEW = auto()
     """features satisfy FEW even with the noise multiplied by 10"""
+    QUIET = auto()
+    """the privacy noise of a Gram matrix is no larger than its sampling error"""
     CROWDED = auto()
     """features suffice for centring, but users are too few to learn level and spread of rewards"""
     PLAIN = auto()
@@ -99,6 +102,7 @@ TABLE: tuple[tuple[Fact, Model], ...] = (
     (Fact.WIDE, "moments"),
     (Fact.LINKLESS | Fact.VERY_FEW, "regression"),
     (Fact.LINKLESS | Fact.PLAIN | Fact.PROMPT, "asked"),
+    (Fact.LOGISTIC | Fact.FEW | Fact.QUIET | Fact.PLAIN, "regression"),
     (Fact.LOGISTIC | Fact.PLAIN | Fact.PROMPT, "asked"),
     (Fact.LINKLESS | Fact.CROWDED | Fact.PLAIN, "answers"),
     (Fact(0), "arms"),
@@ -120,8 +124,9 @@ class FADE(OnDevices, WarmStarted):
         prices       `FadePrices`, `FadeCurve`   prices, premiums, offers; one product: a curve
 
     These agents sum residuals of released predictions, whose expectation at the true parameter is 0
-    for every policy. With coding="rewards" (for comparison) sums do not depend on releases, except
-    in `FadeLogistic`::
+    for every policy. With coding="rewards" (for comparison), and where features are so few, or
+    noise so small, that a regression is better, sums do not depend on releases, except in
+    `FadeLogistic`::
 
         moments      `FadeMoments`               arms with parameters of their own, many features
         regression   `FadeTrying`                arms as above, few features
@@ -208,6 +213,7 @@ def facts_of(spec: ContextualSpec, mu: float) -> Fact:
         Fact.LINKLESS: spec.link == "other",
         Fact.LOGISTIC: spec.link == "logistic" and link_fixes_middle(spec),
         Fact.VERY_FEW: few_features(spec, mu, times=_REGRESSION_MARGIN),
+        Fact.QUIET: gram_noise(spec, mu) <= spec.dim,
         Fact.CROWDED: crowded(spec, mu),
     }
     found = Fact(0)

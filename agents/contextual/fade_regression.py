@@ -242,9 +242,9 @@ class FadeRegression(OnDevices, SummedRegression):
 class FadeTrying(FadeRegression):
     """Play arms with parameters of their own by ridge regressions with randomised bonuses.
 
-    FADE's model of few features with coding="rewards", of very few without a known link, and of
-    arms that come and go. It sums x x' and r x as `FadeRegression` does, but for each arm by
-    itself, and plays the arm with the largest::
+    FADE's model of few features with coding="rewards", or with a logistic link and little noise, of
+    very few without a known link, and of arms that come and go. It sums x x' and r x as
+    `FadeRegression` does, but for each arm by itself, and plays the arm with the largest::
 
         x . theta_a + bonus s |A_a^-1 x| z_a,       z_a ~ N(0, 1), drawn for every user and arm
 

@@ -387,8 +387,12 @@ def few_features(spec: ContextualSpec, mu: float, times: float = 1.0) -> bool:
     Noise is that of privacy or of sampling, whichever is larger; sampling needs d^2 users per arm.
     """
     eigenvalue = spec.horizon / (10 * spec.n_actions * spec.dim)
-    noise = 2 * sqrt(2 * spec.dim) / mu
-    return eigenvalue > times * max(noise, spec.dim)
+    return eigenvalue > times * max(gram_noise(spec, mu), spec.dim)
+
+
+def gram_noise(spec: ContextualSpec, mu: float) -> float:
+    """Return the spectral norm of the privacy noise in a Gram matrix."""
+    return 2 * sqrt(2 * spec.dim) / mu
 
 
 def crowded(spec: ContextualSpec, mu: float) -> bool:

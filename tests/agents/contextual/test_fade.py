@@ -27,6 +27,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing, Recommendation
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSum, growing_batches
+from dpbandit.specs import Prior
 from dpbandit.specs.protocols import PriceSpec
 from dpbandit.testing.checks import check_joint_dp
 from tests.agents.contextual.runs import (
@@ -75,6 +76,8 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS)
 LOGISTIC = FADE(model="regression", response="logistic")
 NO_BUDGET = replace(REWARDS, epsilon=inf)
 ARMS = replace(DISJOINT, reward_low=0.0)
+CLICKS = {"dim": 5, "link": "logistic", "reward_low": 0.0}
+PRIOR = Prior([0.0] * 10, 1.0)
 OJ = OJPricing(horizon=200).spec
 
 
@@ -109,6 +112,10 @@ OJ = OJPricing(horizon=200).spec
         (FADE(), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
         (FADE(), contextual(dim=1, horizon=10_966, link="other"), FadeTrying),
         (FADE(), contextual(dim=3, horizon=1000, link="other"), FadeArms),
+        (FADE(epsilon=10.0), contextual(horizon=501, **CLICKS), FadeTrying),
+        (FADE(epsilon=10.0), contextual(horizon=320, **CLICKS), FadeAsking),
+        (FADE(epsilon=3.0), contextual(horizon=5000, **CLICKS), FadeAsking),
+        (FADE(epsilon=10.0, prior=PRIOR), contextual(horizon=501, **CLICKS), FadeArms),
         (FADE(), contextual(dim=4, horizon=5000, link="other"), FadeAsking),
         (FADE(asks=False), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
         (FADE(), contextual(horizon=500, link="other"), FadeCentred),
@@ -117,7 +124,8 @@ OJ = OJPricing(horizon=200).spec
 def test_choice_of_the_model(config, spec, player):
     """Golden: the table of the class. A Gram matrix pays once T / (10 K d) > 2 sqrt(2 d) / mu and
     > d: at d = 3, K = 2, mu = 0.26805 from T = 120 sqrt(6) / mu = 1096.6 on, without a link ten
-    times that, or twice if users are asked; at d = 20 from 8,001 on, whatever the noise."""
+    times that, or twice if users are asked; at d = 20 from 8,001 on, whatever the noise. Clicks
+    with a link have a regression at d = 5 from 501 on, if 2 sqrt(10) / mu < 5, as at epsilon 10."""
     assert type(config.make(spec, Streams([0]))) is player
 
 
