@@ -74,7 +74,7 @@ class Fact(Flag):
     """the link between x . theta and mean rewards is not known"""
     VERY_FEW = auto()
     """features satisfy FEW even with the noise multiplied by 10"""
-    QUIET = auto()
+    LOW_NOISE = auto()
     """the privacy noise of a Gram matrix is no larger than its sampling error"""
     CROWDED = auto()
     """features suffice for centring, but users are too few to learn level and spread of rewards"""
@@ -102,7 +102,7 @@ TABLE: tuple[tuple[Fact, Model], ...] = (
     (Fact.WIDE, "moments"),
     (Fact.LINKLESS | Fact.VERY_FEW, "regression"),
     (Fact.LINKLESS | Fact.PLAIN | Fact.PROMPT, "asked"),
-    (Fact.LOGISTIC | Fact.FEW | Fact.QUIET | Fact.PLAIN, "regression"),
+    (Fact.LOGISTIC | Fact.FEW | Fact.LOW_NOISE | Fact.PLAIN, "regression"),
     (Fact.LOGISTIC | Fact.PLAIN | Fact.PROMPT, "asked"),
     (Fact.LINKLESS | Fact.CROWDED | Fact.PLAIN, "answers"),
     (Fact(0), "arms"),
@@ -213,7 +213,7 @@ def facts_of(spec: ContextualSpec, mu: float) -> Fact:
         Fact.LINKLESS: spec.link == "other",
         Fact.LOGISTIC: spec.link == "logistic" and link_fixes_middle(spec),
         Fact.VERY_FEW: few_features(spec, mu, times=_REGRESSION_MARGIN),
-        Fact.QUIET: gram_noise(spec, mu) <= spec.dim,
+        Fact.LOW_NOISE: gram_noise(spec, mu) <= spec.dim,
         Fact.CROWDED: crowded(spec, mu),
     }
     found = Fact(0)
