@@ -5,7 +5,8 @@
 
 Times are CPU-seconds of a separate process with BLAS on one thread. Each is the least of several
 repetitions, in which revisions alternate; by default only this checkout is timed. With `--agents`
-every agent is timed, too, as by `test_floors.py`. "-" marks what a revision does not have.
+every agent is timed, too, as by `test_floors.py`. "-" marks what a revision does not have, or does
+not do within two minutes.
 """
 
 import argparse
@@ -54,6 +55,8 @@ compare("dpbandit/%s-v0", ["%s"], **options)
 print(time.process_time() - start)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """  # program that prints the CPU-seconds of one agent on one environment, and the process's MiB
+LONGEST = 120
+"""Seconds after which a run is stopped; without counts ten million rounds would take an hour"""
 OPTIONS_OF_LONG_RUNS = "horizon=100_000, replicas=20"
 SETUPS = {
     "20 x 20,000": ("fade", "OJPricing", "horizon=20_000, replicas=20"),
@@ -144,7 +147,8 @@ def rows():
             2,
         )
     for size, (agent, problem, options) in SETUPS.items():
-        yield named(agent, problem, size), PLAY % (options, problem, agent), 3
+        turns = 1 if "10_000_000" in options else 3
+        yield named(agent, problem, size), PLAY % (options, problem, agent), turns
     yield ("a step of one of 1,000 sub-environments, OJPricing, us",), VECTOR, 3
     for size in ("50, 2, 20", "20, 10, 20", "5, 5, 100"):
         yield (f"LinUCB, times a plain loop, (d, K, R) = ({size})",), LOOP % size, 2
@@ -164,7 +168,11 @@ def measured(checkout, names, code):
     with tempfile.TemporaryDirectory() as folder:
         before = os.times()
         command = [sys.executable, "-W", "ignore", "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+        how = {"capture_output": True, "text": True, "timeout": LONGEST}
+        try:
+            done = subprocess.run(command, cwd=folder, env=environment, **how)
+        except subprocess.TimeoutExpired:
+            return [None] * len(names)
         spent = [now - then for now, then in zip(os.times()[2:4], before[2:4], strict=True)]
     if done.returncode:
         return [None] * len(names)
