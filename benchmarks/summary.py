@@ -55,7 +55,7 @@ compare("dpbandit/%s-v0", ["%s"], **options)
 print(time.process_time() - start)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """  # program that prints the CPU-seconds of one agent on one environment, and the process's MiB
-LONGEST = 120
+MAX_SECONDS = 120
 """Seconds after which a run is stopped; without counts ten million rounds would take an hour"""
 OPTIONS_OF_LONG_RUNS = "horizon=100_000, replicas=20"
 SETUPS = {
@@ -168,7 +168,7 @@ def measured(checkout, names, code):
     with tempfile.TemporaryDirectory() as folder:
         before = os.times()
         command = [sys.executable, "-W", "ignore", "-c", code]
-        how = {"capture_output": True, "text": True, "timeout": LONGEST}
+        how = {"capture_output": True, "text": True, "timeout": MAX_SECONDS}
         try:
             done = subprocess.run(command, cwd=folder, env=environment, **how)
         except subprocess.TimeoutExpired:
