@@ -162,9 +162,9 @@ def measures() -> list[Measure]:
     imports = sum(len(re.findall(r"^ *(?:from|import) ", each, re.M)) for each in text.values())
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
-        Measure("lines of source", sum(sizes), 89_030, 74_500),
+        Measure("lines of source", sum(sizes), 89_035, 74_500),
         Measure("lines of the core", sum(map(lines, core)), 43_360, 48_000),
-        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 45_670, 24_000),
+        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 45_675, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
         Measure("files of source", len(source), 395, 230),
         Measure("median lines of a file", median(sizes), 205, 220),
