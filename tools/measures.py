@@ -172,7 +172,7 @@ def measures() -> list[Measure]:
         Measure("lines of the longest file", max(sizes), 703, 700),
         Measure("import statements", imports, 3_870, 2_300),
         Measure("questions which kind a spec is", spec_checks, 5, 5),
-        Measure("lines of tests", tests, 45_370, 37_800),
+        Measure("lines of tests", tests, 45_380, 37_800),
         Measure("megabytes of PNG", pictures, 4, 3),
     ]
 

@@ -34,7 +34,7 @@ _QUESTIONS, _MIN_QUESTIONS = 60, 40
 and at most `first_batch` users are asked, with or without a link"""
 _CONTEXT_WEIGHT, _FEW_CONTEXT_WEIGHT = 0.9, 0.7
 """Norm of the context in a vector of norm 1 that also has the answers; of 2 or 3 features less"""
-_INSIDE_ERRORS, _MAX_INSIDE = 2.5, (0.05, 0.5)
+_INSIDE_ERRORS, _INSIDE_LIMITS = 2.5, (0.05, 0.5)
 """Share of rewards inside the range up to which rewards count as answers, in standard deviations of
 its noise, and the limits to which it is clipped"""
 _MIN_SD = 0.11
@@ -49,10 +49,10 @@ sign of a residual says little more than the answer"""
 _MIN_MEAN_PART = 1 / 3
 """Squared norm of the mean context, as a share of the mean squared norm of contexts, from which
 directions of contexts say less than directions from their mean"""
-_MAX_NOISE, _LOW_NOISE = 0.2, 0.1
+_MAX_NOISE, _MAX_NOISE_WITH_CONTEXTS = 0.2, 0.1
 """Largest noise of the share of rewards at the ends of the range, with which users are asked, and
 with which contexts are, too, if the link is known"""
-_REGRESSION_MARGIN = 2
+_FEW_FEATURES_MARGIN = 2
 """Factor on the noise with which `few_features` must hold for users to be asked with 2 or 3
 features and no link; with a factor of 10 regression plays whatever the law of rewards"""
 _MIN_SPREAD = 0.3
@@ -236,7 +236,7 @@ class FadeAsking(Fading):
             self._alternative.centre_on(means.context)
             if not self._linked:
                 fits |= self._crowded | (part >= _MIN_MEAN_PART)
-        inside = np.clip(_INSIDE_ERRORS * questions.noise_of_ends, *_MAX_INSIDE)
+        inside = np.clip(_INSIDE_ERRORS * questions.noise_of_ends, *_INSIDE_LIMITS)
         answers = (means.at_ends >= 1 - inside) | spread_wide(means)
         self._part = np.where(answers & fits, ALTERNATIVE, SIGNED)
 
@@ -300,7 +300,9 @@ class Questions:
         most = spec.horizon // (50 if many else 20)
         users = max(1, min(users, most, releases.first_batch or users))
         found = cls(spec=spec, users=users, mu=releases.mu, contexts=True)
-        return replace(found, contexts=not linked or found.noise_of_ends <= _LOW_NOISE)
+        return replace(
+            found, contexts=not linked or found.noise_of_ends <= _MAX_NOISE_WITH_CONTEXTS
+        )
 
     @property
     def size(self) -> int:
@@ -392,7 +394,7 @@ def can_ask(spec: ContextualSpec, releases: FadingReleases) -> bool:
     """
     precise = Questions.of(spec, releases).noise_of_ends <= _MAX_NOISE
     if regresses(spec):
-        precise &= spec.dim > 1 and few_features(spec, releases.mu, times=_REGRESSION_MARGIN)
+        precise &= spec.dim > 1 and few_features(spec, releases.mu, times=_FEW_FEATURES_MARGIN)
     elif not link_fixes_middle(spec):
         precise &= spec.dim >= MIN_DIRECTIONS
     return precise and not spec.delay

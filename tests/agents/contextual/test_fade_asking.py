@@ -9,6 +9,7 @@ import pytest
 
 from dpbandit import certify, compare
 from dpbandit.agents import FADE, FadeArms, FadeAsking, Guard, PerPerson
+from dpbandit.agents.contextual.fade_asking import Means
 from dpbandit.agents.contextual.moments import CentredMoments
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import RecommendationFromLog, ReturningUsers
@@ -85,6 +86,20 @@ def vectors_of(agent, x, turn):
     return sum(
         agent._questions.vectors(x * (turn if t % 2 else 1.0), np.zeros(1)) for t in range(36)
     )
+
+
+@each(("times", "share", "certain"), [(0.9, 0, False), (3, 2 / 3, False), (4, 3 / 4, True)])
+def test_a_mean_of_contexts_is_told_if_it_is_no_noise(times, share, certain):
+    """Golden: of a released mean with `times` the square of its noise in 4 coordinates, that of the
+    noise is taken off; 1 + 3 / sqrt(2) = 3.1 times it is 3 standard deviations of it above it."""
+    agent = FadeAsking().make(asked(link="other"), Streams([0]))
+    questions, direction = agent._questions, np.array([[0.0, 0.6, -0.8, 0.0]])
+    noise = 2 / questions.mu / questions.users / 0.9
+    mean = sqrt(4 * times) * noise * direction
+    zero = np.zeros(1)
+    told, _, sure = questions.law_of_contexts(Means(zero, zero, zero + 0.5, mean))
+    assert told == pytest.approx(share * mean)
+    assert sure.tolist() == [certain]
 
 
 @each(
