@@ -1,7 +1,7 @@
 """Agent of FADE for arms with parameters of their own, learned from released sums of residuals."""
 
 from dataclasses import replace
-from math import exp, pi, sqrt
+from math import pi, sqrt
 
 import numpy as np
 from scipy.special import ndtr
@@ -16,9 +16,9 @@ from dpbandit.agents.contextual.fading import (
     few_features,
     link_fixes_middle,
 )
-from dpbandit.agents.contextual.moments import CentredMoments, SelectedMoments, uniform_moments
+from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.base import Bools, Floats, Ints, clip_norm, pick, rows
-from dpbandit.privacy.residuals import Reference, SignedResiduals, unit
+from dpbandit.privacy.residuals import Reference, SignedResiduals, along, directions, unit
 from dpbandit.specs import LINKS, ContextualSpec, Prior, posterior
 
 _WEIGHT_FLOOR = 0.8
@@ -37,9 +37,11 @@ _MAX_FORGETTING_COORDINATES, _MIN_BATCHES = 60, 100
 """Largest K d with which parameters may change over time; batches then have at most T / 100 rounds,
 or half the rounds of the first batch if more, which grows with the noise"""
 
-_SIGN_WIDTH, _MEAN_WIDTH = 0.5, 2.0
+_SIGN_WIDTH, MEAN_WIDTH = 0.5, 2.0
 """Clipping bounds of a residual's score, in standard deviations, if the link is known (the score is
 nearly the sign) and if not (rewards may be skewed; it is nearly the residual itself)"""
+_CONSTANT = 0.3
+"""Constant coordinate of features of norm 1, if contexts have a centre"""
 _SPREADS = np.geomspace(1 / 500, 1.0, 80)
 """Grid of standard deviations of residuals, as shares of half the range of rewards"""
 _SMALL_SPREAD, _SMALL_SPREAD_PENALTY = 1 / 60, 3.0
@@ -64,8 +66,8 @@ class FadeArms(OnDevices, WarmStarted):
     FADE's model of arms that share no parameter::
 
         each round       sum three values (`SignedResiduals`), the score (a clipped multiple) of the
-                         residual r - theta_a . u times v, the weighted direction u = x / |x|, coded
-                         by arm; the sign of |residual| - bound; for a level, the clipped residual
+                         residual r - theta_a . u times v, the weighted features u, coded by arm;
+                         the sign of |residual| - bound; for a level, the clipped residual
         after release k  kappa, the slope of the score in the mean residual, from the released
                          counts of large residuals (`ResidualLaw`);
                          H_a = n kappa E[v u'; arm a is played], n the batch's rounds, E over
@@ -75,7 +77,10 @@ class FadeArms(OnDevices, WarmStarted):
                          K d is at most 60 (`Forgetting`);
                          theta = the posterior mean under a fitted prior (`ScaleMixture`)
                          weights of coordinates, large where a batch can reduce variance (`_focus`)
-        play             argmax_a x . played_a,  played = theta, or if noise is small a draw near it
+        play             argmax_a u . played_a,  played = theta, or if noise is small a draw near it
+
+    Features u are the direction x / |x|, or if `centred` a constant 0.3 and 0.95 times the direction
+    of x from a centre: then arms have levels of their own, and contexts may have a mean.
 
     If `level` is False, rewards are compared with the middle of their public range, and the score
     is the sign. Else their level is learned, too, and three short batches come first. A batch sums
@@ -95,9 +100,9 @@ class FadeArms(OnDevices, WarmStarted):
         The guarantee of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), or, if the level is learned,
         2 sqrt(1 + 0.15^2 + 0.2^2).
 
-    **Limits.** Contexts are assumed to be symmetric about 0 and roughly isotropic, or about a mean
-    that `FadeAsking` tells: where they are not, such as with a constant feature and a known link,
-    the agent learns more slowly, and may never learn. It stores a (K d, K d) matrix.
+    **Limits.** Contexts are assumed to be symmetric about 0, or the centre, and roughly isotropic:
+    where they are not, such as with a constant feature and no centre, the agent learns more slowly,
+    and may never learn. It stores a (K d, K d) matrix.
 
     >>> from dpbandit import certify
     >>> round(certify(FadeArms(epsilon=1.0), "GLMBandit").epsilon, 6)
@@ -107,20 +112,24 @@ class FadeArms(OnDevices, WarmStarted):
     level: bool | None = None
     """True if the level of rewards is learned; if None, it is learned if a known link does not put
     it in the middle of the range, or if the link is not known and features are few"""
+    centred: bool = False
+    """True if features are a constant and the direction of contexts from a centre, which is 0
+    unless `FadeAsking` tells another; else the direction of contexts from 0"""
 
     def begin(self) -> None:
         spec, releases = self.spec, self.releases
         check_layout(self, shared=False)
         check_coordinates(self)
-        R, K, d = self.R, spec.n_actions, spec.dim
+        R, K, d = self.R, spec.n_actions, spec.dim + self.centred
         level = self._asks_level() if self.level is None else self.level
         self.statistic = SignedResiduals(
             n_actions=K,
-            dim=d,
+            dim=spec.dim,
             reward_low=spec.reward_low,
             reward_high=spec.reward_high,
             common=0.25 if K == 2 else 0.5,
             level_weight=_LEVEL_WEIGHT if level else 0.0,
+            centred=self.centred,
         )
         forgets = K * d <= _MAX_FORGETTING_COORDINATES and not level and releases.fade < 1
         first = self.first_rounds(spec)
@@ -130,7 +139,9 @@ class FadeArms(OnDevices, WarmStarted):
         self.start_from(K * d, f"a parameter of {d} features for each of {K} arms")
         self._uniforms = self.streams.uniforms("exploration")
         self._selected = SelectedMoments(self.streams, K)
-        self._around: CentredMoments | None = None
+        self._answers = np.zeros(R, np.bool_)
+        self._centre: Floats = np.zeros((R, spec.dim))
+        self._constant: Floats = np.full(R, _CONSTANT if self.centred else 0.0)
         self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, K, d))
         self._played: Floats = self._theta
@@ -138,7 +149,7 @@ class FadeArms(OnDevices, WarmStarted):
         self._missing_noise = max(0.0, 1 - self.sums.stddev / _LEAST_NOISE)
         self._information: Floats = np.zeros((R, K, d, d))  # of users, on theta; fading
         self._weights: Floats = np.ones((R, K, d))
-        soft = _SIGN_WIDTH if spec.link in LINKS else _MEAN_WIDTH
+        soft = _SIGN_WIDTH if spec.link in LINKS else MEAN_WIDTH
         self._law = ResidualLaw(R, spec.half_range, level_known=not level, soft=soft)
         self._counts: Floats = np.zeros(R)
         self._levels: Floats = np.zeros(R)
@@ -147,12 +158,12 @@ class FadeArms(OnDevices, WarmStarted):
         self._precision: Floats = np.zeros((R, K, d, K, d))
         self._memory = Forgetting(R, K * d, spec.half_range) if forgets else None
         self._posterior = ScaleMixture(R, K * d)
-        self._moments: list[Floats] = [np.tile(uniform_moments(K, d), (R, 1, 1, 1))]
+        self._moments = [self._uniform_moments()]
         self._forgotten = 0  # number of policies before the first in `_moments`
         if self.known.informed:
             self._fit()
             self._played = self._theta
-            self._moments = [self._selected(self._played)]
+            self._moments = [self._moments_of(self._played)]
 
     def first_rounds(self, spec: ContextualSpec) -> int:
         """Return the rounds of the first batch, which is played uniformly at random."""
@@ -169,14 +180,18 @@ class FadeArms(OnDevices, WarmStarted):
         if not (len(self._ends) or self.known.informed):
             return (uniforms * self.spec.n_actions).astype(np.int64)
         # without level and middle: rounding must not let the order depend on where the range lies
-        score = np.matvec(self._played, unit(context))
+        score = np.matvec(self._played, self._features(context))
         best = score >= score.max(axis=-1, keepdims=True)
         order = (uniforms[..., None] + GOLDEN_STEP * rows(self.spec.n_actions)) % 1
         return np.where(best, 1 + order, 0.0).argmax(axis=-1)
 
     def scores(self, context: Floats) -> Floats:
         middle = (self.spec.reward_low + self.spec.reward_high) / 2
-        return middle + self._law.level[:, None] + np.matvec(self._theta, unit(context))
+        return middle + self._law.level[:, None] + np.matvec(self._theta, self._features(context))
+
+    def _features(self, context: Floats) -> Floats:
+        """Return the features u of contexts, of norm 1, (..., d) or (..., 1 + d)."""
+        return directions(context, self._centre, self._constant) if self.centred else unit(context)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         data = (*self.reference(action).arrays, context, action, feedback)
@@ -186,14 +201,25 @@ class FadeArms(OnDevices, WarmStarted):
 
     def reference(self, action: Ints) -> Reference:
         """Return the reference points of rounds in which the arms `action` were played."""
-        law = {name: np.broadcast_to(x, action.shape) for name, x in self._law.reference.items()}
-        return Reference(pick(self._theta, action), pick(self._weights, action), **law)
+        rest: dict[str, Floats] = {**self._law.reference}
+        if self.centred:
+            rest["constant"] = self._constant
+        rest = {name: np.broadcast_to(x, action.shape) for name, x in rest.items()}
+        if self.centred:
+            rest["centre"] = np.broadcast_to(self._centre, (*action.shape, self.spec.dim))
+        return Reference(pick(self._compared, action), pick(self._weights, action), **rest)
+
+    @property
+    def _compared(self) -> Floats:
+        """Parameters with whose predictions rewards are compared, (R, K, d); 0 is the middle."""
+        return np.where(self._answers[:, None, None], 0.0, self._theta)
 
     def add_release(self, release: Floats) -> None:
         """Learn from a release of the statistic, after `round` has been set to its last round."""
         signs, counts, levels = self.statistic.unpack(release)
         moments, n = self._batch_moments()
         kappa = self._learn_law(counts, levels, n)
+        kappa = np.where(self._answers, 1 / self.spec.half_range, kappa)
         design = (n * kappa)[:, None, None, None] * moments
         self._add(signs, design)
         # Fisher information of one user's score: slope^2 / E score^2 along her direction
@@ -207,33 +233,41 @@ class FadeArms(OnDevices, WarmStarted):
         per_user = (kappa / variance[0].size)[:, None, None]
         self._weights = _focus(variance, per_user * n, max(self.sums.stddev, _LEAST_NOISE))
 
-    def start_level(self, level: Floats, error: float) -> None:
+    def start_level(self, level: Floats, error: float, width: Floats) -> None:
         """Begin with a level (R,) of rewards, released by others, and its standard deviation.
 
-        The level is the distance from the middle of the range; both are shares of the range.
+        The level is the distance from the middle of the range; both are shares of the range. Scores
+        of residuals are clipped at `width` (R,), in standard deviations of residuals.
         """
-        width = self.spec.reward_high - self.spec.reward_low
-        self._law.start(width * level, width * error)
+        span = self.spec.reward_high - self.spec.reward_low
+        self._law.start(span * level, span * error, width)
 
-    def start_contexts(self, mean: Floats, stddev: Floats, off_centre: Bools) -> None:
-        """Begin with the mean (R, d) of contexts, released by others, and their standard deviation.
+    def start_contexts(self, centre: Floats, has_constant: Bools) -> None:
+        """Begin with a centre (R, d) of contexts, released by others; features have a constant.
 
-        Standard deviations (R,) are of each coordinate. Replicas for which `off_centre` (R,) is
-        False keep a mean of 0.
+        In replicas for which `has_constant` (R,) is False the constant is 0.
         """
-        self._off_centre = off_centre
-        self._around = CentredMoments(self.streams, mean, stddev)
-        uniform = self._around.uniform(self.spec.n_actions)
-        self._moments = [np.where(off_centre[:, None, None, None], uniform, self._moments[0])]
+        self._centre, self._constant = centre, np.where(has_constant, _CONSTANT, 0.0)
+        self._moments = [self._uniform_moments()]
+
+    def start_answers(self, answers: Bools) -> None:
+        """Compare rewards with the middle of their range, and not with predictions, where `answers`
+        (R,) is True: those rewards are at its ends, so that a residual's sign says no more."""
+        self._answers = answers
 
     def _moments_of(self, theta: Floats) -> Floats:
         """Return E[u u' 1(arm a is played)] for the policy argmax_a u . theta_a, (R, K, d, d)."""
-        if self._around is None:
+        if not self.centred:
             return self._selected(theta)
-        if self._off_centre.all():
-            return self._around(theta)
-        found = self._selected(theta), self._around(theta)
-        return np.where(self._off_centre[:, None, None, None], found[1], found[0])
+        return self._selected.with_constant(theta, self._constant)
+
+    def _uniform_moments(self) -> Floats:
+        """Return E[u u' 1(arm a is played)] for uniform play, (R, K, d, d)."""
+        R, K, d = self.R, self.spec.n_actions, self.spec.dim
+        if not self.centred:
+            return np.tile(uniform_moments(K, d), (R, 1, 1, 1))
+        squares = along(np.full((R, d), 1 / sqrt(d)), self._constant) ** 2
+        return np.tile((squares[:, None] * np.eye(1 + d) / K)[:, None], (1, K, 1, 1))
 
     def _explored(self, variance: Floats) -> Floats:
         """Return the policy until the next release, (R, K, d): theta plus an exploration draw.
@@ -243,7 +277,7 @@ class FadeArms(OnDevices, WarmStarted):
         """
         if not self._missing_noise:
             return self._theta
-        prior = np.eye(self.spec.dim) / (self._theta**2 + variance)[..., None]
+        prior = np.eye(self._theta.shape[2]) / (self._theta**2 + variance)[..., None]
         root = np.linalg.cholesky(self._information + prior).swapaxes(-1, -2)
         draw = np.linalg.solve(root, self._normals()[..., None])[..., 0]
         drawn = self._theta + _DRAW_WIDTH * self._missing_noise * draw
@@ -305,10 +339,13 @@ class FadeArms(OnDevices, WarmStarted):
     def _add(self, signs: Floats, moments: Floats) -> None:
         """Add released scores (R, K, d) to the likelihood; their slope in theta is `moments`."""
         fade = self.sums.fade
-        size = np.sqrt(np.vecdot(self._weights, self._weights) / self.spec.dim)
+        # |weights u| for directions u that are uniform on the sphere
+        square, c = self._weights**2, self._constant[:, None]
+        size = square[..., -self.spec.dim :].mean(axis=-1)
+        size = np.sqrt(size + c**2 * (square[..., 0] - size) if self.centred else size)
         fresh = (self._weights / size[..., None])[..., None] * moments
         self._design = fade * self._design + fresh
-        self._offset = fade * self._offset + np.matvec(fresh, self._theta)
+        self._offset = fade * self._offset + np.matvec(fresh, self._compared)
         gram = self.statistic.gram / max(self.sums.stddev, _LEAST_NOISE) ** 2
         b, precision = coded_likelihood(self._design, self._offset, signs, gram)
         if self._memory is None:
@@ -356,7 +393,8 @@ class ResidualLaw:
     def __init__(
         self, replicas: int, half_range: float, *, level_known: bool = True, soft: float = 0.0
     ) -> None:
-        self._half, self._level_known, self._soft = half_range, level_known, soft
+        self._half, self._level_known = half_range, level_known
+        self._soft: Floats = np.full(replicas, soft)
         self._grid = half_range * _SPREADS
         log_prior = np.where(_SPREADS > _SMALL_SPREAD, 0.0, -_SMALL_SPREAD_PENALTY)
         self._log: Floats = np.tile(log_prior, (replicas, 1))
@@ -364,9 +402,12 @@ class ResidualLaw:
         self.level: Floats = np.zeros(replicas)
         self._variance: Floats = np.full(replicas, 0.0 if level_known else half_range**2 / 3)
 
-    def start(self, level: Floats, error: float) -> None:
-        """Begin with a released level (R,) that has the standard deviation `error`."""
-        self.level = level
+    def start(self, level: Floats, error: float, soft: Floats) -> None:
+        """Begin with a released level (R,) that has the standard deviation `error`.
+
+        Scores are clipped at `soft` (R,) standard deviations of residuals.
+        """
+        self.level, self._soft = level, soft
         self._variance = np.minimum(self._variance, error**2)
 
     @property
@@ -383,12 +424,12 @@ class ResidualLaw:
         }
 
     @property
-    def score_variance(self) -> float:
+    def score_variance(self) -> Floats:
         """Mean squared score of a normal residual in batches that sum directions, not the level."""
         if self._level_known:
-            return 1.0  # signs
+            return np.ones(1)  # signs
         w = self._soft  # E min(1, z^2 / w^2) of z ~ N(0, 1)
-        density, beyond = sqrt(2 / pi) * exp(-0.5 * w * w), 2 * float(ndtr(-w))
+        density, beyond = sqrt(2 / pi) * np.exp(-0.5 * w * w), 2 * ndtr(-w)
         return (1 - beyond - w * density) / w**2 + beyond
 
     @property

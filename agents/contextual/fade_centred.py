@@ -41,7 +41,7 @@ from dpbandit.privacy import (
 )
 from dpbandit.privacy.fading import column_norm, growing_batches, released_ends
 from dpbandit.privacy.premises import ALL_FACTS
-from dpbandit.privacy.residuals import CentredResiduals, unit
+from dpbandit.privacy.residuals import CentredResiduals, along, directions, unit
 from dpbandit.specs import ContextualSpec, ScoringAgent, acted
 
 _CENTRE_USERS = 20
@@ -151,7 +151,7 @@ class FadeCentred(Fading):
 
     def _shares(self, context: Floats, theta: Floats) -> Floats:
         """Return the predicted rewards of all arms, as shares of the range, (..., R, K)."""
-        return np.matvec(theta, self.statistic.directions(self._centre, context))
+        return np.matvec(theta, directions(context, self._centre, self.statistic.constant))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         # Sum contexts at first, scores later; fit after every release of scores
@@ -209,7 +209,7 @@ class FadeCentred(Fading):
     def _add(self, scores: Floats) -> None:
         """Add the released sum of scores of each arm, (R, K, d + 1), to the likelihood."""
         theta, K = self._theta, self.spec.n_actions
-        u = self.statistic.along(unit(self._users()))  # (R, N, D)
+        u = along(unit(self._users()), self.statistic.constant)  # (R, N, D)
         releases_used = in_force(self._ends[-2:], self.spec.delay, _IMAGINED_USERS)[-1]
         releases_used = releases_used + max(0, len(self._ends) - 2)
         played = np.full((len(theta), _IMAGINED_USERS, K), 1 / K)

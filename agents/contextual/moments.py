@@ -15,7 +15,7 @@ from dpbandit.agent import Arms, Count, PrivateAgent, started
 from dpbandit.agents.contextual.fading import OnDevices, check_layout
 from dpbandit.base import Floats, InputError, Ints, Streams, inside
 from dpbandit.privacy import FadingSum, SignedDirections, certified_fading_sum, ledger_of
-from dpbandit.privacy.residuals import Layout, unit
+from dpbandit.privacy.residuals import Layout
 from dpbandit.specs import ContextualSpec
 
 _MOMENT_RIDGE = 0.05
@@ -310,51 +310,48 @@ class SelectedMoments:
 
     def __call__(self, theta: Floats) -> Floats:
         """Return E[u u' 1(arm a is played)] for the policy argmax_a u . theta_a, (R, K, d, d)."""
+        return self._moments(theta, np.zeros((*theta.shape[:2], 1)))[2]
+
+    def with_constant(self, theta: Floats, constant: Floats) -> Floats:
+        """Return the same, (R, K, 1 + d, 1 + d), for u = (c, sqrt(1 - c^2) direction).
+
+        Theta (R, K, 1 + d) has a coefficient of the constants c (R,), which are below 1.
+        """
+        R, K, D = theta.shape
+        c, width = constant[:, None, None], np.sqrt(1 - constant**2)[:, None, None]
+        share, first, second = self._moments(theta[..., 1:], c / width * theta[..., :1])
+        found = np.empty((R, K, D, D))
+        found[..., :1, :1] = c[..., None] ** 2 * share
+        found[..., 0, 1:] = c * width * first
+        found[..., 1:, 0] = found[..., 0, 1:]
+        found[..., 1:, 1:] = width[..., None] ** 2 * second
+        return found
+
+    def _moments(self, theta: Floats, offset: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return E 1_a (R, K, 1, 1), E[u 1_a] (R, K, d) and E[u u' 1_a] (R, K, d, d).
+
+        Arm a is played if u . theta_a + offset_a is the largest; `offset` is (R, K, 1).
+        """
         R, K, d = theta.shape
         U, S, Vt = np.linalg.svd(theta, full_matrices=False)  # (R, K, m), (R, m), (R, m, d)
         m, users = S.shape[1], self._users()  # m = min(K, d)
         V = Vt.transpose(0, 2, 1)
         off_span = np.eye(d) - V @ Vt
-        inside, share = np.empty((R, K, m, m)), np.empty((R, K, 1, 1))
+        share, first = np.empty((R, K, 1, 1)), np.empty((R, K, m))
+        second = np.empty((R, K, m, m))
         few = max(1, _CACHED_VALUES // (K * m * _IMAGINED_USERS))
         for r in range(0, R, few):
             some = slice(r, r + few)
             c = np.ascontiguousarray(users[some, :, :m].transpose(0, 2, 1))  # (few, m, n)
-            scores = (U[some] * S[some, None]) @ c  # (few, K, n)
+            scores = (U[some] * S[some, None]) @ c + sqrt(d) * offset[some]  # (few, K, n)
             played = 1.0 * (scores == scores.max(axis=1, keepdims=True))
             played /= played.sum(axis=1, keepdims=True)  # ties are played at random
             share[some, :, 0, 0] = played.mean(axis=2)
-            inside[some] = (c[:, None] * played[:, :, None]) @ c.transpose(0, 2, 1)[:, None]
-        inside /= _IMAGINED_USERS
-        return (share * off_span[:, None] + V[:, None] @ inside @ Vt[:, None]) / d
-
-
-class CentredMoments:
-    """Estimate of E[u u' 1(arm a is played)], u = x / |x|, for contexts x with a mean.
-
-    x is normal with the means (R, d) and, in every direction, the standard deviations (R,) of its
-    replica. `SelectedMoments`, for means of 0, is more precise.
-    """
-
-    def __init__(self, streams: Streams, mean: Floats, stddev: Floats) -> None:
-        half = streams.normals("users around a mean", _IMAGINED_USERS // 8, mean.shape[1])()
-        z = np.concatenate([half, -half], axis=1)
-        self._users = unit(mean[:, None] + stddev[:, None, None] * z)  # (R, N, d)
-
-    def __call__(self, theta: Floats) -> Floats:
-        """Return E[u u' 1(arm a is played)] for the policy argmax_a u . theta_a, (R, K, d, d)."""
-        u, found = self._users, np.empty((*theta.shape, theta.shape[2]))
-        scores = u @ theta.swapaxes(1, 2)  # (R, N, K)
-        played = 1.0 * (scores == scores.max(axis=2, keepdims=True))
-        played /= played.sum(axis=2, keepdims=True)  # ties are played at random
-        for arm in range(theta.shape[1]):
-            found[:, arm] = (u * played[:, :, [arm]]).swapaxes(1, 2) @ u
-        return found / u.shape[1]
-
-    def uniform(self, n_actions: int) -> Floats:
-        """Return E[u u' 1(arm a is played)] for uniform play, (R, K, d, d)."""
-        each = self._users.swapaxes(1, 2) @ self._users / self._users.shape[1] / n_actions
-        return np.repeat(each[:, None], n_actions, axis=1)
+            first[some] = played @ c.transpose(0, 2, 1)
+            second[some] = (c[:, None] * played[:, :, None]) @ c.transpose(0, 2, 1)[:, None]
+        first, second = first / _IMAGINED_USERS, second / _IMAGINED_USERS
+        second = (share * off_span[:, None] + V[:, None] @ second @ Vt[:, None]) / d
+        return share, first @ Vt / sqrt(d), second
 
 
 def uniform_moments(n_actions: int, dim: int) -> Floats:

@@ -90,10 +90,30 @@ def unit(x: AnyArray) -> Floats:
     return scaled / np.maximum(norms(scaled), 1.0)
 
 
+def directions(context: AnyArray, centre: AnyArray, constant: AnyArray | float) -> Floats:
+    """Return features (..., 1 + d) `along` the direction of `context` from `centre`.
+
+    The direction is 0 where the context is the centre or not finite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return along(unit(np.asarray(context, np.float64) - centre), constant)
+
+
+def along(direction: Floats, constant: AnyArray | float) -> Floats:
+    """Return vectors (..., 1 + d) of a `constant` (...) and a `direction` (..., d), of norm 1.
+
+    They are no longer than 1, if the direction is not. A constant is clipped to [0, 1].
+    """
+    first = np.clip(np.nan_to_num(np.asarray(constant, np.float64)), 0.0, 1.0)
+    first = np.broadcast_to(first, direction.shape[:-1])[..., None]
+    return np.concatenate([first, np.sqrt(1 - first**2) * direction], axis=-1)
+
+
 class Reference(NamedTuple):
     """Reference point of `SignedResiduals`: released or public numbers, (...) as rounds are.
 
-    The last four fields are set if the level of rewards is learned, else None.
+    Four fields are set if the level of rewards is learned, the last two if features have a
+    constant; else they are None.
     """
 
     theta: Any
@@ -110,6 +130,10 @@ class Reference(NamedTuple):
     """residual at which the score of the level is clipped, (...)"""
     share: Any = None
     """weight in [0, 1] of the score of a direction; the score of the level has the rest, (...)"""
+    constant: Any = None
+    """first coordinate of features, in [0, 1], (...)"""
+    centre: Any = None
+    """point from which contexts have their directions, (..., d)"""
 
     @property
     def arrays(self) -> tuple[Floats, ...]:
@@ -169,8 +193,11 @@ class SignedResiduals(CodedByArm):
         h clip(e / w, -1, 1) q_a (x) v                       in place of the first line
         sqrt(1 + c_l^2 - h^2) clip(e / w_l, -1, 1)           one number, 0 if x is not finite
 
+    If `centred`, u has d + 1 entries, the constant of the reference and the direction of x from its
+    centre (`directions`), and so have theta and weights.
+
     Guarantee:
-        Rewards are clipped to their range (non-finite ones become `reward_low`), x = 0 and
+        Rewards are clipped to their range (non-finite ones become `reward_low`), u = 0 and
         non-finite x add nothing to the first part, and a round's parts have norm at most sqrt(1 +
         c^2 + c_l^2) at every reference point, finite or not. So replacing one user moves the sum by
         at most `sensitivity` = 2 sqrt(1 + c^2 + c_l^2).
@@ -183,6 +210,8 @@ class SignedResiduals(CodedByArm):
     """weight of the balance of large and small residuals"""
     level_weight: float = 0.0
     """weight of the level; 0 if the level is the public middle"""
+    centred: bool = False
+    """True if features are a constant and a direction of contexts from a centre"""
 
     def __post_init__(self) -> None:
         positive("spread_weight", self.spread_weight)
@@ -191,7 +220,12 @@ class SignedResiduals(CodedByArm):
 
     @property
     def shape(self) -> tuple[int]:
-        return (self.n_actions * self.dim + 1 + (self.level_weight > 0),)
+        return (self.n_actions * self.features + 1 + (self.level_weight > 0),)
+
+    @property
+    def features(self) -> int:
+        """Number of features of an arm, d or d + 1."""
+        return self.dim + self.centred
 
     @property
     def sensitivity(self) -> float:
@@ -208,8 +242,9 @@ class SignedResiduals(CodedByArm):
 
     def total(self, *batch: AnyArray) -> Floats:
         # fields of a `Reference` (n, R, ...), x (n, R, d), a (n, R), r (n, R) -> `(R, *shape)`
-        at, (context, action, reward) = Reference(*batch[:-3]), batch[-3:]
-        u, learns_level = unit(context), at.level is not None
+        at, (context, action, reward) = self._reference(*batch[:-3]), batch[-3:]
+        learns_level = at.level is not None
+        u = directions(context, at.centre, at.constant) if self.centred else unit(context)
         middle = (self.reward_low + self.reward_high) / 2
         with np.errstate(over="ignore", invalid="ignore"):
             v = unit(at.weights * u)
@@ -222,8 +257,8 @@ class SignedResiduals(CodedByArm):
         if learns_level:
             share = np.clip(np.nan_to_num(at.share), 0, 1)
             score = share * _bounded(residual, at.width)
-        coded = _coded(self.codes, action, score, v)
         valid = np.isfinite(context).all(axis=-1)  # (n, R)
+        coded = _coded(self.codes, action, np.where(valid, score, 0.0), v)
         large_balance = self.spread_weight * (valid * (2.0 * large - 1)).sum(axis=0)
         parts = [coded, large_balance[:, None]]
         if learns_level:
@@ -231,10 +266,16 @@ class SignedResiduals(CodedByArm):
             parts.append(added_up(weighted[..., None]))
         return np.concatenate(parts, axis=1)
 
+    def _reference(self, *arrays: AnyArray) -> Reference:
+        """Return the `Reference` whose `arrays` these are."""
+        if not self.centred:
+            return Reference(*arrays)
+        return Reference(*arrays[:-2], constant=arrays[-2], centre=arrays[-1])
+
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
         """Return each arm's sums of scores (R, K, d), the sums of +-1 for large and small residuals
         (R,), and of the weighted level (R,), None if no level is learned."""
-        n = self.n_actions * self.dim
+        n = self.n_actions * self.features
         level = vectors[:, n + 1] if self.level_weight else None
         return self.decoded(vectors[:, :n]), vectors[:, n] / self.spread_weight, level
 
@@ -271,7 +312,7 @@ class CentredResiduals(CodedByArm):
     # "at every reference point, finite or not"
     needs = NO_FACTS
 
-    constant: float = 0.4
+    constant: float = 0.6
     """constant coordinate of features, in (0, 1)"""
     sensitivity: ClassVar[float] = 2.0
     move_sensitivity: ClassVar[float] = 2.0
@@ -284,16 +325,6 @@ class CentredResiduals(CodedByArm):
     def shape(self) -> tuple[int]:
         return (self.n_actions * (1 + self.dim),)
 
-    def directions(self, centre: Floats, context: Floats) -> Floats:
-        """Return features (..., 1 + d), a constant and the direction of contexts from `centre`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.along(unit(np.asarray(context, np.float64) - centre))
-
-    def along(self, direction: Floats) -> Floats:
-        """Return unit vectors (..., 1 + d) of a constant and a unit `direction` (..., d)."""
-        constant = np.full((*direction.shape[:-1], 1), self.constant)
-        return np.concatenate([constant, sqrt(1 - self.constant**2) * direction], axis=-1)
-
     def chance(self, predicted: Floats, trust: Floats | float) -> Floats:
         """Return p = 1/2 + trust (q - 1/2), q the predicted reward clipped to [0, 1]."""
         return np.asarray(0.5 + trust * (np.clip(predicted, 0.0, 1.0) - 0.5))
@@ -304,7 +335,7 @@ class CentredResiduals(CodedByArm):
         width = self.reward_high - self.reward_low
         y = (clip_range(reward, self.reward_low, self.reward_high) - self.reward_low) / width
         with np.errstate(over="ignore", invalid="ignore"):
-            u = self.directions(centre, context)
+            u = directions(context, centre, self.constant)
             p = self.chance(np.vecdot(theta, u), trust)
             score = np.clip((y - p) / np.maximum(p, 1 - p), -1, 1)
         score = np.where(np.isfinite(score) & np.isfinite(context).all(axis=-1), score, 0.0)

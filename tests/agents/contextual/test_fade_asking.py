@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dpbandit import certify, compare
-from dpbandit.agents import FADE, FadeArms, FadeAsking, Guard, PerPerson
+from dpbandit.agents import FADE, FadeAsking, Guard, PerPerson
 from dpbandit.agents.contextual.fade_asking import Means
-from dpbandit.agents.contextual.moments import CentredMoments
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import RecommendationFromLog, ReturningUsers
 from dpbandit.privacy import SecondMoments
@@ -48,7 +47,8 @@ def test_released_answers_choose_model_level_and_centre(link, rewards, model, le
     half and these so far off that m^2 e / (1 - e) > 0.11^2, m their mean, e the others; they have
     the model of answers if more than 0.2 of the range off the middle, or without a link if contexts
     are alike: of x and t x the mean has (1 + t)^2 / (2 + 2 t^2) of the mean |x|^2. Levels are in
-    rewards. Arms are told the mean, and a variance of at least 0.3 of the squared bound."""
+    rewards. Arms have the mean for centre, and a constant without a link or if the mean has a tenth
+    of the mean |x|^2; scores of numbers are wider if a fifth of the rewards are at an end."""
     agent = FadeAsking(epsilon=inf, first_batch=36).make(asked(link=link), Streams([0]))
     x = np.array([[0.3, 0.2, -0.1, 0.0]])
     for t in range(36):
@@ -59,12 +59,28 @@ def test_released_answers_choose_model_level_and_centre(link, rewards, model, le
     assert agent._part.tolist() == [model]
     assert agent._arms._law.level == pytest.approx([level], abs=1e-9)
     centre = x * (1 + turn) / 2
-    assert agent._alternative._centre == pytest.approx(centre, abs=1e-12)
-    assert agent._arms._off_centre.tolist() == [turn > -0.5]
-    law = agent._questions.law_of_contexts(agent._questions.means(vectors_of(agent, x, turn)))
-    assert law[0] == pytest.approx(centre, abs=1e-12)
-    assert law[1] == pytest.approx([sqrt(0.3 / 4)])
-    assert law[2].tolist() == [True]
+    for chosen in (agent._alternative, agent._arms):
+        assert chosen._centre == pytest.approx(centre, abs=1e-12)
+    assert agent._arms._constant.tolist() == [0.3 if turn > -0.5 or link == "other" else 0.0]
+    skewed = np.mean([not 0 < one < 1 for one in rewards]) > 0.2
+    assert link != "other" or agent._arms._law._soft.tolist() == [2.0 if skewed else 1.0]
+    assert agent._arms._answers.tolist() == [False]  # without noise
+
+
+@each(("epsilon", "rewards", "middle"), [(1, [0, 1], 1), (3, [0, 1], 0), (1, [0.4, 0.6], 0)])
+def test_answers_are_compared_with_the_middle_if_noise_is_large(epsilon, rewards, middle):
+    """Golden: 40 to 60 users are asked, and their shares have noise of up to 0.06. The slope of
+    signs is then that of answers, 1 / half the range."""
+    agent = FadeAsking(epsilon=epsilon).make(asked(link="logistic"), Streams(range(3)))
+    while not agent._released:
+        answer = np.array(rewards)[agent.round % 2 * np.ones(3, int)]
+        agent.update(np.full((3, 4), 0.4), np.zeros(3, int), answer)
+    assert (agent._part == SIGNED).all()
+    assert (agent._arms._answers == bool(middle)).all()
+    slope = agent._arms._design[:, 0].trace(axis1=1, axis2=2) / (agent.round - agent._queried) * 3
+    assert (np.isclose(slope, 2) == bool(middle)).all()
+    compared = agent._arms.reference(np.zeros(3, int)).theta
+    assert (not compared.any()) == bool(middle)
 
 
 @each(
@@ -78,14 +94,7 @@ def test_contexts_are_asked_if_answers_stay_precise(epsilon, link, size):
     assert agent._questions.size == size
     for _ in range(agent._queried):
         agent.update(np.full((3, 4), 0.4), np.zeros(3, int), np.ones(3))
-    assert (agent._arms._around is None) == (size == 2)
-
-
-def vectors_of(agent, x, turn):
-    """The sum of the vectors of 36 users with the contexts x and turn x, in turn."""
-    return sum(
-        agent._questions.vectors(x * (turn if t % 2 else 1.0), np.zeros(1)) for t in range(36)
-    )
+    assert agent._arms.centred == (size > 2)
 
 
 @each(("times", "share", "certain"), [(0.9, 0, False), (3, 2 / 3, False), (4, 3 / 4, True)])
@@ -97,7 +106,7 @@ def test_a_mean_of_contexts_is_told_if_it_is_no_noise(times, share, certain):
     noise = 2 / questions.mu / questions.users / 0.9
     mean = sqrt(4 * times) * noise * direction
     zero = np.zeros(1)
-    told, _, sure = questions.law_of_contexts(Means(zero, zero, zero + 0.5, mean))
+    told, sure = questions.mean_context(Means(zero, zero, zero + 0.5, mean))
     assert told == pytest.approx(share * mean)
     assert sure.tolist() == [certain]
 
@@ -129,32 +138,6 @@ def test_regression_plays_answers_on_few_features(rewards, model):
     np.testing.assert_allclose(agent._alternative._gram, scale * gram, rtol=1e-9)
     np.testing.assert_allclose(agent._alternative._moment, scale * moment, rtol=1e-9, atol=1e-12)
     assert (agent._arms._precision.max() > 0) == (model == SIGNED)
-
-
-def test_moments_of_contexts_around_a_mean():
-    """Statistical: 250 users in pairs, in 400 replicas, against 200,000 drawn here; 5 standard
-    errors are below 0.01. Replicas whose contexts have a mean of 0 keep what they had."""
-    mean, stddev = np.array([0.5, 0.0, -0.2]), 0.3
-    theta = np.array([[1.0, -0.5, 0.2], [0.8, 0.4, 0.1]])
-    u = mean + stddev * np.random.default_rng(0).standard_normal((200_000, 3))
-    u /= np.linalg.norm(u, axis=1, keepdims=True)
-    best = (u @ theta.T).argmax(axis=1)
-    expected = [(u * (best == arm)[:, None]).T @ u / len(u) for arm in range(2)]
-    streams = Streams(range(400))
-    around = CentredMoments(streams, np.tile(mean, (400, 1)), np.full(400, stddev))
-    found = around(np.tile(theta, (400, 1, 1)))
-    np.testing.assert_allclose(found.mean(axis=0), expected, atol=0.01)
-    uniform = around.uniform(2)
-    np.testing.assert_allclose(uniform.mean(axis=0), [u.T @ u / len(u) / 2] * 2, atol=0.01)
-    np.testing.assert_allclose(around(np.zeros((400, 2, 3))), uniform, atol=1e-12)
-    np.testing.assert_allclose(found.sum(axis=1), uniform.sum(axis=1), atol=1e-12)
-    arms = FadeArms().make(asked(dim=3, link="other"), Streams(range(2)))
-    before = arms._moments_of(np.tile(theta, (2, 1, 1))[:, [0, 1, 1]])
-    arms.start_contexts(np.tile(mean, (2, 1)), np.full(2, stddev), np.array([True, False]))
-    after = arms._moments_of(np.tile(theta, (2, 1, 1))[:, [0, 1, 1]])
-    np.testing.assert_allclose(after[1], before[1], atol=0.03)  # of other imagined users
-    assert np.abs(after[0] - before[0]).max() > 0.05
-    assert (arms._moments[0][0] != arms._moments[0][1]).any()
 
 
 @each(

@@ -72,6 +72,28 @@ def test_moments_are_those_of_the_sphere(kind):
         assert (np.abs(moments - mean) / combined).max() > 12
 
 
+@each(("kind", "constant"), [("equal", 0.3), ("alike", 0.6), ("lopsided", 0.0)])
+def test_moments_beside_a_constant_are_those_of_the_sphere(kind, constant):
+    """Statistical: as above, of (c, sqrt(1 - c^2) u). Power, asserted: moments of a policy without
+    the coefficients of the constant are more than 12 errors off."""
+    theta = np.column_stack([[0.3, -0.1, 0.0], POLICIES[kind]])
+    imagined = SelectedMoments(Streams(range(50)), 3)
+    found = imagined.with_constant(np.tile(theta, (50, 1, 1)), np.full(50, constant))
+    u = np.random.default_rng(4).standard_normal((100_000, 20))
+    u *= np.sqrt(1 - constant**2) / np.linalg.norm(u, axis=1, keepdims=True)
+    u = np.column_stack([np.full(len(u), constant), u])
+    means, variances = [], []
+    for arm in range(3):
+        own = u * ((u @ theta.T).argmax(axis=1) == arm)[:, None]
+        means.append(own.T @ u / len(u))
+        variances.append(((own**2).T @ u**2 / len(u) - means[-1] ** 2) / len(u))
+    combined = np.sqrt(found.var(axis=0, ddof=1) / 50 + np.maximum(variances, 0.0)) + 1e-9
+    assert (np.abs(found.mean(axis=0) - means) <= 6 * combined).all()
+    without = imagined(np.tile(POLICIES[kind], (50, 1, 1))).mean(axis=0) * (1 - constant**2)
+    off = np.abs(without - np.array(means)[:, 1:, 1:]) / combined[:, 1:, 1:]
+    assert (off.max() > 12) == (constant > 0)
+
+
 @each("shape", [(3, 20), (2, 5), (5, 5), (6, 2), (4, 1)])
 def test_arms_add_up_to_everybody(shape):
     """The arms' second moments are positive semidefinite and add up to I / d: within 6 standard

@@ -114,6 +114,9 @@ def test_no_user_moves_it_by_more(statistic, one, two):
 
 SIGNS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5)
 LEVELS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5, level_weight=0.2)
+CENTRED = SignedResiduals(
+    n_actions=3, dim=3, reward_low=-0.5, level_weight=0.2, centred=True
+)  # fmt: skip
 ANSWERS = CentredResiduals(n_actions=3, dim=3, reward_low=-0.5)
 SALES = SaleResiduals(dim=3, features=2)
 SLATES = SlateResiduals(dim=3)
@@ -160,6 +163,11 @@ def test_no_two_users_are_further_apart_at_any_reference_point(size):
             users = theta, weights, np.full(400, threshold), *law, phi, arm, y
             assert furthest(queries(LEVELS, *users)) <= LEVELS.sensitivity * (1 + 1e-9)
     longer = np.column_stack([theta[:, :1], theta])
+    wide = np.abs(longer) if size > 1 else np.ones_like(longer)
+    for constant in (0.0, 0.3, size):
+        law = np.tile((0.1, 0.2, 0.3, 1.0, constant), (400, 1)).T
+        users = longer, wide, np.full(400, 0.2), *law, theta, phi, arm, y
+        assert furthest(queries(CENTRED, *users)) <= CENTRED.sensitivity * (1 + 1e-9)
     for trust in (0.0, 1.0, size):
         users = longer, np.full(400, trust), theta, phi, arm, y
         assert furthest(queries(ANSWERS, *users)) <= ANSWERS.sensitivity * (1 + 1e-9)
@@ -278,14 +286,23 @@ def test_sums_of_signs():
     np.testing.assert_allclose(SIGNS.codes @ SIGNS.codes.T, SIGNS.gram, atol=1e-15)
     np.testing.assert_allclose(np.diag(SIGNS.gram), 1, atol=1e-15)
     trust, centre, y = threshold / 2, rng.random((n, R, 3)), (r + 0.5) / 1.5
-    sums, theta = np.zeros((R, 3, 4)), np.concatenate([theta, theta[..., :1]], axis=-1)
+    sums, residuals = np.zeros((2, R, 3, 4))
+    theta, wide = (np.concatenate([one, one[..., :1]], axis=-1) for one in (theta, weights))
     for t, i in np.ndindex(n, R):
         away = x[t, i] - centre[t, i]
-        u = np.append(0.4, sqrt(0.84) * away / np.linalg.norm(away))
+        u = np.append(0.6, 0.8 * away / np.linalg.norm(away))
         p = 0.5 + trust[t, i] * (min(max(theta[t, i] @ u, 0), 1) - 0.5)
         sums[i] += (y[t, i] - p) / max(p, 1 - p) * np.outer(ANSWERS.codes[arm[t, i]], u)
+        e = np.clip((r[t, i] - 0.25 - theta[t, i] @ u - 0.1) / threshold[t, i], -1, 1)
+        v = wide[t, i] * u / np.linalg.norm(wide[t, i] * u)
+        residuals[i] += e * np.outer(CENTRED.codes[arm[t, i]], v)
     centred = ANSWERS.total(theta, trust, centre, x, arm, r)
     np.testing.assert_allclose(centred.reshape(R, 3, 4), sums)
+    law = np.full((n, R), 0.1), threshold, np.full((n, R), 0.3), np.ones((n, R))
+    found = CENTRED.total(
+        theta, wide, threshold, *law, np.full((n, R), 0.6), centre, x, arm, r
+    )  # fmt: skip
+    np.testing.assert_allclose(found[:, :12].reshape(R, 3, 4), residuals)
     back = np.linalg.inv(SIGNS.codes).T
     np.testing.assert_allclose(back @ back.T, np.linalg.inv(SIGNS.gram), atol=1e-14)
 
