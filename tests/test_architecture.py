@@ -59,7 +59,11 @@ FLOORS = """
 """
 """Rooms: a package with all below it, or a lone module. Imports go up, to floors above."""
 FAMILIES = ("arms", "choice", "contextual", "convex", "experts", "lists", "people", "streams")
-MAY_USE = {name: {"contextual"} for name in ("choice", "lists", "arms")} | {"streams": {"convex"}}
+MAY_USE = {
+    (half, name): {"contextual"} for half in ("agents", "envs") for name in ("choice", "lists")
+}
+MAY_USE |= {("envs", "arms"): {"contextual"}, ("agents", "contextual"): {"arms"}}
+MAY_USE |= {(half, "streams"): {"convex"} for half in ("agents", "envs")}
 """Families are strangers but for these."""
 INITS = {package.partition(".")[2] for package in PACKAGES}
 LISTED = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
@@ -139,7 +143,8 @@ def forbidden(module, file):
             yield from () if family(module) is None else (target,)
         elif family(module) and family(target):
             half, mine = family(module)
-            if family(target) not in [(half, name) for name in (mine, *MAY_USE.get(mine, ()))]:
+            may = (mine, *MAY_USE.get((half, mine), ()))
+            if family(target) not in [(half, name) for name in may]:
                 yield target
 
 

@@ -164,7 +164,7 @@ def measures() -> list[Measure]:
     return [
         Measure("lines of source", sum(sizes), 89_900, 74_500),
         Measure("lines of the core", sum(map(lines, core)), 44_200, 48_000),
-        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 45_675, 24_000),
+        Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 45_700, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
         Measure("files of source", len(source), 395, 230),
         Measure("median lines of a file", median(sizes), 205, 220),

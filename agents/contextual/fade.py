@@ -6,6 +6,7 @@ from math import sqrt
 from typing import Literal, TypeAlias, cast
 
 from dpbandit.agent import Least0, Positive
+from dpbandit.agents.arms.evidence import RaceIMED
 from dpbandit.agents.contextual.demand import Features, Priced, demand_spec
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_asking import FadeAsking, can_ask
@@ -16,7 +17,6 @@ from dpbandit.agents.contextual.fade_regression import FadeLogistic, FadeRegress
 from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.agents.contextual.fading import (
     MAX_COORDINATES,
-    Fading,
     OnDevices,
     WarmStarted,
     crowded,
@@ -29,10 +29,11 @@ from dpbandit.base import MOST_ROUNDS, InputError
 from dpbandit.specs import AgentConfig, ContextualSpec, Prior, SellingSpec
 
 Model: TypeAlias = Literal[
-    "asked", "arms", "answers", "slates", "prices", "moments", "regression", "demand"
+    "asked", "levels", "arms", "answers", "slates", "prices", "moments", "regression", "demand"
 ]
-MODELS: dict[Model, tuple[type[Fading], ...]] = {
+MODELS: dict[Model, tuple[type[AgentConfig], ...]] = {
     "asked": (FadeAsking,),
+    "levels": (RaceIMED,),
     "arms": (FadeArms,),
     "answers": (FadeCentred,),
     "slates": (FadeSlates,),
@@ -49,6 +50,8 @@ _CHOOSING = ("model", "coding", "asks")
 """Settings of FADE that choose an agent, and that no agent has"""
 _UNASKED_SETTINGS = ("centring", "prior", "trust", "response", "shift", "bonus")
 """Settings that have to be at their defaults if users are to be asked; `FadeAsking` has none"""
+_UNSUMMED_SETTINGS = (*_UNASKED_SETTINGS, "first_batch", "growth", "fade")
+"""Settings that have to be at their defaults for `RaceIMED`, which has none of them"""
 _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _MAX_SHRUNK = 30
@@ -84,6 +87,9 @@ class Fact(Flag):
     """the link is logistic, so that the law of rewards decides between two models"""
     PROMPT = auto()
     """rewards arrive at once, the horizon is known, and the first users can be asked"""
+    NOISY = auto()
+    """as PROMPT, but the privacy noise is too large for questions, and that of a Gram matrix larger
+    than its sampling error; settings of sums are at their defaults"""
     REWARDS = auto()
     """coding="rewards" is set, so that rewards are summed and not residuals of predictions"""
 
@@ -102,6 +108,7 @@ TABLE: tuple[tuple[Fact, Model], ...] = (
     (Fact.WIDE, "moments"),
     (Fact.LINKLESS | Fact.VERY_FEW, "regression"),
     (Fact.LINKLESS | Fact.PLAIN | Fact.PROMPT, "asked"),
+    (Fact.LINKLESS | Fact.NOISY, "levels"),
     (Fact.LOGISTIC | Fact.FEW | Fact.LOW_NOISE | Fact.PLAIN, "regression"),
     (Fact.LOGISTIC | Fact.PLAIN | Fact.PROMPT, "asked"),
     (Fact.LINKLESS | Fact.CROWDED | Fact.PLAIN, "answers"),
@@ -117,14 +124,16 @@ class FADE(OnDevices, WarmStarted):
     (`TABLE`) and passes its settings to the agent of that model::
 
         model        agent                       for
-        asked        `FadeAsking`                logistic or no known link: one of the next two
+        asked        `FadeAsking`                logistic or no known link: arms or answers
+        levels       `RaceIMED`                  no known link, and too much noise to ask anybody
         arms         `FadeArms`                  arms with parameters of their own
-        answers      `FadeCentred`               arms as above, no known link, too few users
+        answers      `FadeCentred`               arms as above, too few users, nobody to ask
         slates       `FadeSlates`                a shared parameter, one row of features per arm
         prices       `FadePrices`, `FadeCurve`   prices, premiums, offers; one product: a curve
 
     These agents sum residuals of released predictions, whose expectation at the true parameter is 0
-    for every policy. With coding="rewards" (for comparison), and where features are so few, or
+    for every policy, but `RaceIMED` ignores contexts: so few users cannot tell privately what they
+    say. With coding="rewards" (for comparison), and where features are so few, or
     noise so small, that a regression is better, sums do not depend on releases, except in
     `FadeLogistic`::
 
@@ -136,7 +145,8 @@ class FADE(OnDevices, WarmStarted):
     Guarantee:
         The guarantee of the model's agent, see `Fading`: (epsilon, delta)-joint DP, and exactly
         mu-GDP for users who are summed. Users who are asked, or whose sales a curve counts, are in
-        no sum; answers and contexts are mu-GDP, counts of sales epsilon-DP. The cost of a private
+        no sum; answers and contexts are mu-GDP, counts of sales epsilon-DP, and so are the sums of
+        `RaceIMED`. The cost of a private
         centre (`PrivatelyCentred`) is part of the target. A `prior` must be public, or released
         under a budget that adds to this one: a prior from `prior_from` states its cost for the
         people of its log, which is in the ledger and part of the target.
@@ -227,11 +237,15 @@ def model_for(settings: "FADE", spec: ContextualSpec) -> Model:
     if settings.model != "auto":
         return settings.model
     usual = {one.name: one.default for one in fields(settings)}
-    plain = all(getattr(settings, name) == usual[name] for name in _UNASKED_SETTINGS)
-    facts = facts_of(spec, settings.plan().mu) | (Fact.PLAIN if plain else Fact(0))
+    changed = {name for name in _UNSUMMED_SETTINGS if getattr(settings, name) != usual[name]}
+    facts = facts_of(spec, settings.plan().mu)
+    facts |= Fact(0) if changed & {*_UNASKED_SETTINGS} else Fact.PLAIN
     facts |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
     if settings.asks and not settings.anytime:
-        facts |= Fact.PROMPT if can_ask(spec, settings.plan()) else Fact(0)
+        if can_ask(spec, settings.plan()):
+            facts |= Fact.PROMPT
+        elif not (changed or spec.delay or Fact.LOW_NOISE in facts):
+            facts |= Fact.NOISY
     return next(model for row, model in TABLE if row in facts)
 
 
@@ -284,6 +298,8 @@ def agent_for(settings: "FADE", spec: ContextualSpec) -> AgentConfig:
         kind = FadeCurve
     if model in ("prices", "demand"):
         changed.pop("features", None)
+    if model == "levels":
+        changed.pop("delta", None)  # its sums are pure
     private = kind in _CENTRED and changed.pop("centring", "auto") == "private"
     for name, value in changed.items():
         if name not in kind.__dataclass_fields__:
@@ -306,7 +322,7 @@ def agent_for(settings: "FADE", spec: ContextualSpec) -> AgentConfig:
     return PrivatelyCentred(kind(**changed)) if private else kind(**changed)
 
 
-def _reads(name: str, model: Model, kinds: tuple[type[Fading], ...]) -> bool:
+def _reads(name: str, model: Model, kinds: tuple[type[AgentConfig], ...]) -> bool:
     """Return True if any agent of a model, or a wrapper around it, has the setting `name`."""
     around = {"centring": bool({*kinds} & {*_CENTRED}), "features": model == "demand"}
     return around.get(name, False) or any(name in kind.__dataclass_fields__ for kind in kinds)

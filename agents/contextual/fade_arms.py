@@ -79,8 +79,8 @@ class FadeArms(OnDevices, WarmStarted):
                          weights of coordinates, large where a batch can reduce variance (`_focus`)
         play             argmax_a u . played_a,  played = theta, or if noise is small a draw near it
 
-    Features u are the direction x / |x|, or if `centred` a constant 0.3 and 0.95 times the direction
-    of x from a centre: then arms have levels of their own, and contexts may have a mean.
+    Features u are the direction x / |x|, or if `centred` a constant 0.3 and 0.95 times the
+    direction of x from a centre: arms have levels of their own then, and contexts may have a mean.
 
     If `level` is False, rewards are compared with the middle of their public range, and the score
     is the sign. Else their level is learned, too, and three short batches come first. A batch sums

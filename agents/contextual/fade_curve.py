@@ -13,6 +13,7 @@ from dpbandit.agents.contextual.fade_prices import (
     CROSSED_WIDTH,
     IMAGINED_CUSTOMERS,
     LEAST_SLOPE,
+    MIN_DRAW_WIDTH,
     STEPS,
     ScoredSales,
     falling,
@@ -97,6 +98,8 @@ class FadeCurve(ScoredSales):
     # turns are public coins, and a sale is counted for the price in turn, not for `action`
     own_coins = ("_counts",)
     features = cast(Any, "curve")
+    # no wider without noise, as the first offers have tried every price
+    _shared_width = MIN_DRAW_WIDTH
 
     def begin(self) -> None:
         spec, streams, R, K = self.spec, self.streams, self.R, self.spec.n_actions

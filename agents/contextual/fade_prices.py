@@ -51,7 +51,7 @@ _BLOCK_OFFERS = 2**16
 memory; one replica may have more"""
 _ALL_REPLICAS = slice(None)
 """Slice of all replicas"""
-_MIN_DRAW_WIDTH = 0.5
+MIN_DRAW_WIDTH = 0.5
 """Floor of the width of posterior draws, in posterior standard deviations"""
 CROSSED_WIDTH = 0.2
 """Width of posterior draws, in posterior standard deviations, where customers differ in slope"""
@@ -160,11 +160,16 @@ class ScoredSales(Fading):
             # A price at which nobody buys tells nothing of the slope. So what all share is drawn as
             # widely as with one slope for all, and other parameters by their regression on it.
             root = np.linalg.cholesky(covariance[:, self._shared][:, :, self._shared])
-            width = sqrt(min_width(self.releases.mu) ** 2 - self._width**2)
+            width = sqrt(self._shared_width**2 - self._width**2)
             along = np.linalg.solve(root.swapaxes(-1, -2), self._shared_normals()[..., None])
             draw = draw + (covariance[..., self._shared] @ (width * along))[..., 0]
         self._played = self._admissible(self._theta + self._mirrored(draw))
         self._policies = with_latest(self._policies, self._played)
+
+    @property
+    def _shared_width(self) -> float:
+        """Width of draws of the effects that all customers share, in standard deviations."""
+        return min_width(self.releases.mu)
 
     def _shared_effects(self) -> list[int]:
         """Return the parameters of the price that all customers share, if others vary less."""
@@ -447,4 +452,4 @@ class FadePrices(WarmStarted, ScoredSales):
 
 def min_width(mu: float) -> float:
     """Return the width of posterior draws, mu clipped to [0.5, 1], in standard deviations."""
-    return max(_MIN_DRAW_WIDTH, min(1.0, mu))
+    return max(MIN_DRAW_WIDTH, min(1.0, mu))

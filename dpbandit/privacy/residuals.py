@@ -270,7 +270,7 @@ class SignedResiduals(CodedByArm):
         """Return the `Reference` whose `arrays` these are."""
         if not self.centred:
             return Reference(*arrays)
-        return Reference(*arrays[:-2], constant=arrays[-2], centre=arrays[-1])
+        return Reference(*arrays[:-2])._replace(constant=arrays[-2], centre=arrays[-1])
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
         """Return each arm's sums of scores (R, K, d), the sums of +-1 for large and small residuals

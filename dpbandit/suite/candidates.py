@@ -14,8 +14,11 @@ from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Configuration, certificate_of
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
 
-FADE_CLASSES = frozenset(kind.__name__ for kinds in MODELS.values() for kind in kinds)
-"""Names of the classes among which `fade` chooses; they compete only as `fade`, not twice."""
+FADE_CLASSES = frozenset(kind.__name__ for kinds in MODELS.values() for kind in kinds) - {
+    "RaceIMED"
+}
+"""Names of the classes among which `fade` chooses; they compete only as `fade`, not twice. Only
+`RaceIMED` is an agent of other problems, too."""
 CLAIM_SLACK = 1 + 1e-9
 """Factor by which a certified epsilon may exceed its target, for rounding."""
 BASELINE_IDS = ("uniform", "best-fixed", "centre")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpbandit import certify, play
-from dpbandit.agents import FADE, BatchMoment, FadeAsking, FullBudgetFADE
+from dpbandit.agents import FADE, BatchMoment, FadeAsking, FullBudgetFADE, RaceIMED
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
@@ -48,7 +48,7 @@ PAIR = replace(DISJOINT, n_actions=2)
 VARIANTS = {
     "arms": (FADE(), DISJOINT), "arms of two": (FADE(), PAIR),
     "arms, delayed": (FADE(), replace(DISJOINT, delay=20)),
-    "answers": (FADE(), replace(DISJOINT, dim=4, link="other")),
+    "answers": (FADE(asks=False), replace(DISJOINT, dim=4, link="other")),
     "answers, delayed": (FADE(), replace(DISJOINT, dim=4, link="other", delay=20)),
     "level": (FADE(), HIGHER),
     "level, delayed": (FADE(), replace(HIGHER, delay=20, link="poisson")),
@@ -106,26 +106,30 @@ OJ = OJPricing(horizon=200).spec
         (FADE(asks=False), contextual(dim=3, horizon=10_965, link="other"), FadeArms),
         (FADE(asks=False), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
         (FADE(bonus=0.0), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
-        (FADE(), contextual(dim=3, horizon=2_193, link="other"), FadeArms),
+        (FADE(), contextual(dim=3, horizon=2_193, link="other"), RaceIMED),
+        (FADE(), contextual(dim=3, horizon=2_193, link="other", delay=1), FadeArms),
+        (FADE(epsilon=inf), contextual(dim=3, horizon=90, link="other"), FadeArms),
         (FADE(), contextual(dim=3, horizon=2_194, link="other"), FadeAsking),
         (FADE(), contextual(dim=3, horizon=10_965, link="other"), FadeAsking),
         (FADE(), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
         (FADE(), contextual(dim=1, horizon=10_966, link="other"), FadeTrying),
-        (FADE(), contextual(dim=3, horizon=1000, link="other"), FadeArms),
+        (FADE(growth=0.2), contextual(dim=3, horizon=1000, link="other"), FadeArms),
         (FADE(epsilon=10.0), contextual(horizon=501, **CLICKS), FadeTrying),
         (FADE(epsilon=10.0), contextual(horizon=320, **CLICKS), FadeAsking),
         (FADE(epsilon=3.0), contextual(horizon=5000, **CLICKS), FadeAsking),
         (FADE(epsilon=10.0, prior=PRIOR), contextual(horizon=501, **CLICKS), FadeArms),
         (FADE(), contextual(dim=4, horizon=5000, link="other"), FadeAsking),
         (FADE(asks=False), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
-        (FADE(), contextual(horizon=500, link="other"), FadeCentred),
+        (FADE(), contextual(horizon=500, link="other"), RaceIMED),
+        (FADE(first_batch=20), contextual(horizon=500, link="other"), FadeCentred),
     ],
 )  # fmt: skip
 def test_choice_of_the_model(config, spec, player):
     """Golden: the table of the class. A Gram matrix pays once T / (10 K d) > 2 sqrt(2 d) / mu and
     > d: at d = 3, K = 2, mu = 0.26805 from T = 120 sqrt(6) / mu = 1096.6 on, without a link ten
     times that, or twice if users are asked; at d = 20 from 8,001 on, whatever the noise. Clicks
-    with a link have a regression at d = 5 from 501 on, if 2 sqrt(10) / mu < 5, as at epsilon 10."""
+    with a link have a regression at d = 5 from 501 on, if 2 sqrt(10) / mu < 5, as at epsilon 10.
+    Without a link, if noise is too large for questions, contexts are ignored."""
     assert type(config.make(spec, Streams([0]))) is player
 
 
