@@ -73,7 +73,10 @@ def evidence(x: Floats, y: Floats, n: Floats, e: Floats, epsilon: float) -> Floa
         rises = n * (tilted / (1 - y + tilted) - x) > e * noise_slope
         low, high = np.where(rises, v, low), np.where(rises, high, v)
     v = (low + high) / 2
-    gain = n * (-v * x - np.log1p(y * np.expm1(-v))) + e * np.log1p(-((v / epsilon) ** 2))
+    change = y * np.expm1(-v)
+    # -1 if y is 1 and exp(-v) is lost in rounding
+    log_tilted = np.where(change > -1, np.log1p(np.maximum(change, -1 + 1e-15)), -v)
+    gain = n * (-v * x - log_tilted) + e * np.log1p(-((v / epsilon) ** 2))
     return np.maximum(gain, 0.0)
 
 

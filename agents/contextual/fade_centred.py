@@ -56,6 +56,9 @@ _LEAST_NOISE = 1.0
 """Floor of a release's assumed noise, in units of a user's score, as one score may be an outlier"""
 _DRAW_WIDTH = 0.5
 """Width of exploration draws without privacy noise, in standard deviations of the sampling error"""
+_LEVEL_SHARE = 1.5
+"""The constant's square c^2 / (1 - c^2) times the root of the number of features. With 1 the noise
+in predictions would be smallest if nothing were known of them; slopes are small more often"""
 _SLOPE_SD, _CONSTANT_SD = 0.3, 1.0
 """Prior standard deviations of a feature's coefficient, before a fit, and of the constant"""
 _EM_STEPS = 3  # EM steps for the prior variance of coefficients after a release
@@ -113,7 +116,11 @@ class FadeCentred(Fading):
         paid = GaussianSpend(mu, "a mean")
         self._first = BatchSum(d, bound, users=self._before, noise=noise, spend=paid)
         self.statistic = CentredResiduals(
-            n_actions=K, dim=d, reward_low=spec.reward_low, reward_high=spec.reward_high
+            n_actions=K,
+            dim=d,
+            reward_low=spec.reward_low,
+            reward_high=spec.reward_high,
+            constant=sqrt(_LEVEL_SHARE / (_LEVEL_SHARE + sqrt(d))),
         )
         later = spec_after(spec, self._before)
         second, first = self.first_batches(later)

@@ -52,6 +52,8 @@ FROM_LOGS = {
     "RecommendationFromLog": "dpbandit.experiments.choosing.worlds:ClickLog",
 }
 """Environments without a log of their own -> the same on a log of orange juice, or made up"""
+ARGUMENTS: Mapping[str, Mapping[str, Any]] = {"ReturningUsers": {"visits": 40}}
+"""Arguments of shipped environments: with their defaults the people are too few for 16,000 rounds"""
 
 
 class Case(NamedTuple):
@@ -105,7 +107,7 @@ class Rise(NamedTuple):
 def cases(seed: int) -> list[Case]:
     """Return all shipped environments that play without a file, and the problems of a seed."""
     names = [one["name"] for one in catalogue("dpbandit.envs")]
-    shipped = [Case(name, FROM_LOGS.get(name, name), {}) for name in names]
+    shipped = [Case(name, FROM_LOGS.get(name, name), ARGUMENTS.get(name, {})) for name in names]
     drawn = [Case(f"{p.kind}, {p.size}", p.environment, p.arguments) for p in problems(seed)]
     return [*shipped, *drawn]
 

@@ -90,6 +90,8 @@ def test_evidence_is_the_exponent_of_a_tail_bound():
     without = evidence(np.array(0.2), np.array(y), np.array(n), np.array(e), inf)
     kl = 0.2 * log(0.2 / y) + 0.8 * log(0.8 / (1 - y))
     assert float(without) == pytest.approx(n * kl)
+    sure = evidence(np.array(0.5), np.array(1.0), np.array(n), np.array(e), 100.0)
+    assert float(sure) == pytest.approx(n * 40 / 2 + e * log(0.84), rel=1e-5)  # v is at most 40
     rng = np.random.default_rng(3)
     sums = rng.binomial(60, y, 400_000) + rng.laplace(scale=2, size=(3, 400_000)).sum(axis=0)
     for x in (0.45, 0.55):
