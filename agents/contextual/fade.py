@@ -52,6 +52,9 @@ _UNASKED_SETTINGS = ("centring", "prior", "trust", "response", "shift", "bonus")
 """Settings that have to be at their defaults if users are to be asked; `FadeAsking` has none"""
 _UNSUMMED_SETTINGS = (*_UNASKED_SETTINGS, "first_batch", "growth", "fade")
 """Settings that have to be at their defaults for `RaceIMED`, which has none of them"""
+_MIN_SIGNAL = 11
+"""Smallest T mu / (K d) from which contexts are learned though nobody can be asked: the signal of T
+rounds is then four times the noise of a sum, 2 sqrt(2) / mu"""
 _MAX_FEATURES = 50
 """Largest number of features d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _MAX_SHRUNK = 30
@@ -88,8 +91,8 @@ class Fact(Flag):
     PROMPT = auto()
     """rewards arrive at once, the horizon is known, and the first users can be asked"""
     NOISY = auto()
-    """as PROMPT, but the privacy noise is too large for questions, and that of a Gram matrix larger
-    than its sampling error; settings of sums are at their defaults"""
+    """as PROMPT, but nobody can be asked, and users are too few to learn even strong effects of
+    contexts before most of the run is over; settings of sums are at their defaults"""
     REWARDS = auto()
     """coding="rewards" is set, so that rewards are summed and not residuals of predictions"""
 
@@ -125,16 +128,16 @@ class FADE(OnDevices, WarmStarted):
 
         model        agent                       for
         asked        `FadeAsking`                logistic or no known link: arms or answers
-        levels       `RaceIMED`                  no known link, and too much noise to ask anybody
+        levels       `RaceIMED`                  no known link, and very few users
         arms         `FadeArms`                  arms with parameters of their own
         answers      `FadeCentred`               arms as above, too few users, nobody to ask
         slates       `FadeSlates`                a shared parameter, one row of features per arm
         prices       `FadePrices`, `FadeCurve`   prices, premiums, offers; one product: a curve
 
     These agents sum residuals of released predictions, whose expectation at the true parameter is 0
-    for every policy, but `RaceIMED` ignores contexts: so few users cannot tell privately what they
-    say. With coding="rewards" (for comparison), and where features are so few, or
-    noise so small, that a regression is better, sums do not depend on releases, except in
+    for every policy, but `RaceIMED` ignores contexts, where most of the run would be over before
+    their effects are known. With coding="rewards" (for comparison), and where features are so few,
+    or noise so small, that a regression is better, sums do not depend on releases, except in
     `FadeLogistic`::
 
         moments      `FadeMoments`               arms with parameters of their own, many features
@@ -192,7 +195,8 @@ class FADE(OnDevices, WarmStarted):
 
     def check(self) -> None:
         super().check()
-        if self.coding == "rewards" and self.model in ("arms", "answers", "slates", "prices"):
+        models = "levels", "arms", "answers", "slates", "prices"
+        if self.coding == "rewards" and self.model in models:
             raise InputError(
                 f"Expected coding='rewards' without model={self.model!r}: leave one out."
             )
@@ -244,9 +248,17 @@ def model_for(settings: "FADE", spec: ContextualSpec) -> Model:
     if settings.asks and not settings.anytime:
         if can_ask(spec, settings.plan()):
             facts |= Fact.PROMPT
-        elif not (changed or spec.delay or Fact.LOW_NOISE in facts):
+        elif not (changed or spec.delay) and too_few_users(spec, settings.plan().mu):
             facts |= Fact.NOISY
     return next(model for row, model in TABLE if row in facts)
+
+
+def too_few_users(spec: ContextualSpec, mu: float) -> bool:
+    """Return True if sums of scores of all T rounds have little more signal than noise.
+
+    A coordinate of the sum has about T / (K d) times an effect, in units of the spread of rewards.
+    """
+    return spec.horizon * mu < _MIN_SIGNAL * spec.n_actions * spec.dim
 
 
 def features_for(settings: "FADE", spec: ContextualSpec) -> Features:

@@ -131,7 +131,7 @@ class FadeArms(OnDevices, WarmStarted):
             level_weight=_LEVEL_WEIGHT if level else 0.0,
             centred=self.centred,
         )
-        forgets = K * d <= _MAX_FORGETTING_COORDINATES and not level and releases.fade < 1
+        forgets = K * spec.dim <= _MAX_FORGETTING_COORDINATES and not level and releases.fade < 1
         first = self.first_rounds(spec)
         longest = max(1, spec.horizon // _MIN_BATCHES, first // 2) if forgets else None
         self.releases = replace(releases, longest=longest)
@@ -141,7 +141,6 @@ class FadeArms(OnDevices, WarmStarted):
         self._selected = SelectedMoments(self.streams, K)
         self._answers = np.zeros(R, np.bool_)
         self._centre: Floats = np.zeros((R, spec.dim))
-        self._constant: Floats = np.full(R, _CONSTANT if self.centred else 0.0)
         self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, K, d))
         self._played: Floats = self._theta
@@ -191,7 +190,7 @@ class FadeArms(OnDevices, WarmStarted):
 
     def _features(self, context: Floats) -> Floats:
         """Return the features u of contexts, of norm 1, (..., d) or (..., 1 + d)."""
-        return directions(context, self._centre, self._constant) if self.centred else unit(context)
+        return directions(context, self._centre, _CONSTANT) if self.centred else unit(context)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         data = (*self.reference(action).arrays, context, action, feedback)
@@ -203,7 +202,7 @@ class FadeArms(OnDevices, WarmStarted):
         """Return the reference points of rounds in which the arms `action` were played."""
         rest: dict[str, Floats] = {**self._law.reference}
         if self.centred:
-            rest["constant"] = self._constant
+            rest["constant"] = np.full(1, _CONSTANT)
         rest = {name: np.broadcast_to(x, action.shape) for name, x in rest.items()}
         if self.centred:
             rest["centre"] = np.broadcast_to(self._centre, (*action.shape, self.spec.dim))
@@ -242,13 +241,9 @@ class FadeArms(OnDevices, WarmStarted):
         span = self.spec.reward_high - self.spec.reward_low
         self._law.start(span * level, span * error, width)
 
-    def start_contexts(self, centre: Floats, has_constant: Bools) -> None:
-        """Begin with a centre (R, d) of contexts, released by others; features have a constant.
-
-        In replicas for which `has_constant` (R,) is False the constant is 0.
-        """
-        self._centre, self._constant = centre, np.where(has_constant, _CONSTANT, 0.0)
-        self._moments = [self._uniform_moments()]
+    def start_contexts(self, centre: Floats) -> None:
+        """Begin with a centre (R, d) of contexts, released by others."""
+        self._centre = centre
 
     def start_answers(self, answers: Bools) -> None:
         """Compare rewards with the middle of their range, and not with predictions, where `answers`
@@ -259,15 +254,15 @@ class FadeArms(OnDevices, WarmStarted):
         """Return E[u u' 1(arm a is played)] for the policy argmax_a u . theta_a, (R, K, d, d)."""
         if not self.centred:
             return self._selected(theta)
-        return self._selected.with_constant(theta, self._constant)
+        return self._selected.with_constant(theta, _CONSTANT)
 
     def _uniform_moments(self) -> Floats:
         """Return E[u u' 1(arm a is played)] for uniform play, (R, K, d, d)."""
         R, K, d = self.R, self.spec.n_actions, self.spec.dim
         if not self.centred:
             return np.tile(uniform_moments(K, d), (R, 1, 1, 1))
-        squares = along(np.full((R, d), 1 / sqrt(d)), self._constant) ** 2
-        return np.tile((squares[:, None] * np.eye(1 + d) / K)[:, None], (1, K, 1, 1))
+        squares = along(np.full(d, 1 / sqrt(d)), _CONSTANT) ** 2
+        return np.tile(np.diag(squares) / K, (R, K, 1, 1))
 
     def _explored(self, variance: Floats) -> Floats:
         """Return the policy until the next release, (R, K, d): theta plus an exploration draw.
@@ -340,9 +335,9 @@ class FadeArms(OnDevices, WarmStarted):
         """Add released scores (R, K, d) to the likelihood; their slope in theta is `moments`."""
         fade = self.sums.fade
         # |weights u| for directions u that are uniform on the sphere
-        square, c = self._weights**2, self._constant[:, None]
+        square = self._weights**2
         size = square[..., -self.spec.dim :].mean(axis=-1)
-        size = np.sqrt(size + c**2 * (square[..., 0] - size) if self.centred else size)
+        size = np.sqrt(size + self.centred * _CONSTANT**2 * (square[..., 0] - size))
         fresh = (self._weights / size[..., None])[..., None] * moments
         self._design = fade * self._design + fresh
         self._offset = fade * self._offset + np.matvec(fresh, self._compared)

@@ -17,7 +17,6 @@ from dpbandit.agents.contextual.fading import (
     check_layout,
     crowded,
     few_features,
-    gram_noise,
     link_fixes_middle,
     spec_after,
 )
@@ -41,9 +40,6 @@ its noise, and the limits to which it is clipped"""
 _MIN_SD = 0.11
 """Standard deviation of rewards, as a share of the range, from which rewards count as answers, too,
 if most are at an end: the noise of the model of answers is in units of the range"""
-_MIN_OFF_CENTRE = 0.1
-"""Squared norm of the mean context, as a share of the mean squared norm of contexts, from which it
-is the centre of `FadeArms` if the link is known"""
 _MIN_SKEWED, _NUMBER_WIDTH = 0.2, 1.0
 """Share of rewards at the ends of the range below which numbers are taken for hardly skewed, and
 the clipping bound of their residuals' scores then, in standard deviations of residuals"""
@@ -56,9 +52,6 @@ directions of contexts say less than directions from their mean"""
 _MAX_NOISE, _MAX_NOISE_WITH_CONTEXTS = 0.2, 0.1
 """Largest noise of the share of rewards at the ends of the range, with which users are asked, and
 with which contexts are, too, if the link is known"""
-_MIN_NOISE_RATIO = 2
-"""Privacy noise of a Gram matrix, as a multiple of its sampling error, above which `FadeArms`
-compares answers with the middle of their range"""
 _FEW_FEATURES_MARGIN = 2
 """Factor on the noise with which `few_features` must hold for users to be asked with 2 or 3
 features and no link; with a factor of 10 regression plays whatever the law of rewards"""
@@ -85,10 +78,9 @@ class FadeAsking(Fading):
                          than 0.2 of the range off its middle, by the noise's standard deviation,
                          or, without a link, users are few (`crowded`), or |mean of x|^2 is a third
                          or more of the mean of |x|^2; else `FadeArms` plays. The released mean of
-                         contexts is the centre of both. Without a link the released mean of rewards
-                         is the first level of `FadeArms`, whose arms have constants; with a link
-                         they have if |mean of x|^2 is a tenth or more of the mean of |x|^2, and
-                         answers are compared with 1/2 if noise is large
+                         contexts is the centre of `FadeCentred`, and without a link of `FadeArms`,
+                         too, whose first level is the mean of rewards; with a link it compares
+                         answers with the middle of the range, and not with predictions
         each round       sum the scores of the chosen model (`ChosenScores`)
         after release k  learn as the chosen model does
         play             as the chosen model does, and at random before its first release
@@ -123,7 +115,6 @@ class FadeAsking(Fading):
             )
         self._linked = link_fixes_middle(spec)
         self._crowded = not self._linked and crowded(spec, self.releases.mu)
-        self._noisy = gram_noise(spec, self.releases.mu) > _MIN_NOISE_RATIO * spec.dim
         self._questions = Questions.of(spec, self.releases)
         self._queried, stddev = self._questions.users, self._questions.noise_of_sum
         size = self._questions.size
@@ -137,9 +128,8 @@ class FadeAsking(Fading):
         later = spec_after(spec, self._queried)
         names = "epsilon", "delta", "first_batch", "growth", "fade"
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
-        self._arms = FadeArms(
-            **settings, level=not self._linked, centred=self._questions.contexts
-        ).make(later, streams.child("arms"))
+        settings_of_arms = settings | {"level": not self._linked, "centred": not self._linked}
+        self._arms = FadeArms(**settings_of_arms).make(later, streams.child("arms"))
         alternative: FadeTrying | FadeCentred
         alternative = FadeTrying(**settings) if regresses(spec) else FadeCentred(**settings)
         self._alternative = alternative.make(later, streams.child("answers"))
@@ -235,20 +225,16 @@ class FadeAsking(Fading):
             error = sqrt(questions.noise_of_level**2 + _REWARD_SD**2 / self._queried)
             width = np.where(means.at_ends < _MIN_SKEWED, _NUMBER_WIDTH, MEAN_WIDTH)
             self._arms.start_level(np.clip(level, -0.5, 0.5), error, width)
-        if questions.contexts:
-            part = questions.mean_part(means)
-            mean, certain = questions.mean_context(means)
-            off_centre = certain & (part >= _MIN_OFF_CENTRE)
-            self._arms.start_contexts(mean, off_centre | (not self._linked))
+            self._arms.start_contexts(questions.mean_context(means))
         if isinstance(self._alternative, FadeTrying):
             fits[:] = True
         elif questions.contexts:
             self._alternative.centre_on(means.context)
             if not self._linked:
-                fits |= self._crowded | (part >= _MIN_MEAN_PART)
+                fits |= self._crowded | (questions.mean_part(means) >= _MIN_MEAN_PART)
         inside = np.clip(_INSIDE_ERRORS * questions.noise_of_ends, *_INSIDE_LIMITS)
         answers = (means.at_ends >= 1 - inside) | spread_wide(means)
-        if self._linked and self._noisy:
+        if self._linked:
             self._arms.start_answers(answers)
         self._part = np.where(answers & fits, ALTERNATIVE, SIGNED)
 
@@ -260,7 +246,7 @@ class FadeAsking(Fading):
                 have a released centre.
         """
         answers = self._part[replica] != SIGNED
-        if answers or self._arms.centred:
+        if answers or not self._linked:
             why = "its rewards are answers" if answers else "its contexts have a released centre"
             raise InputError(
                 f"Expected replica={replica} to have parameters of contexts, which can be a prior, "
@@ -371,16 +357,12 @@ class Questions:
         context = total[:, 3:] / self.users / self._context_weight * self.spec.context_norm
         return Means(ends + 0.5, level / sqrt(3), square, context)
 
-    def mean_context(self, means: Means) -> tuple[Floats, Bools]:
-        """Return the mean of contexts (R, d), shrunk by its noise, and whether it is certain, (R,).
-
-        It is if |mean|^2 is 3 standard deviations above that of noise alone.
-        """
+    def mean_context(self, means: Means) -> Floats:
+        """Return the mean of contexts (R, d), shrunk by its noise."""
         mean, d, bound = means.context, self.spec.dim, self.spec.context_norm
         noise = (bound * self.noise_of_sum / self.users / self._context_weight) ** 2
         size = np.maximum(np.vecdot(mean, mean), _ROUNDING * bound**2)
-        certain = size >= (d + 3 * sqrt(2 * d)) * noise
-        return np.maximum(0, 1 - d * noise / size)[:, None] * mean, certain
+        return np.asarray(np.maximum(0, 1 - d * noise / size)[:, None] * mean)
 
     def mean_part(self, means: Means) -> Floats:
         """Return |mean x|^2 / mean |x|^2, (R,), without the part of the noise in |mean x|^2."""

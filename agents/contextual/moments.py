@@ -312,19 +312,19 @@ class SelectedMoments:
         """Return E[u u' 1(arm a is played)] for the policy argmax_a u . theta_a, (R, K, d, d)."""
         return self._moments(theta, np.zeros((*theta.shape[:2], 1)))[2]
 
-    def with_constant(self, theta: Floats, constant: Floats) -> Floats:
+    def with_constant(self, theta: Floats, constant: float) -> Floats:
         """Return the same, (R, K, 1 + d, 1 + d), for u = (c, sqrt(1 - c^2) direction).
 
-        Theta (R, K, 1 + d) has a coefficient of the constants c (R,), which are below 1.
+        Theta (R, K, 1 + d) begins with coefficients of the constant c, which is below 1.
         """
         R, K, D = theta.shape
-        c, width = constant[:, None, None], np.sqrt(1 - constant**2)[:, None, None]
+        c, width = constant, sqrt(1 - constant**2)
         share, first, second = self._moments(theta[..., 1:], c / width * theta[..., :1])
         found = np.empty((R, K, D, D))
-        found[..., :1, :1] = c[..., None] ** 2 * share
+        found[..., :1, :1] = c**2 * share
         found[..., 0, 1:] = c * width * first
         found[..., 1:, 0] = found[..., 0, 1:]
-        found[..., 1:, 1:] = width[..., None] ** 2 * second
+        found[..., 1:, 1:] = width**2 * second
         return found
 
     def _moments(self, theta: Floats, offset: Floats) -> tuple[Floats, Floats, Floats]:

@@ -53,7 +53,7 @@ FROM_LOGS = {
 }
 """Environments without a log of their own -> the same on a log of orange juice, or made up"""
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {"ReturningUsers": {"visits": 40}}
-"""Arguments of shipped environments: with their defaults the people are too few for 16,000 rounds"""
+"""Arguments of shipped environments, whose people are too few for 16,000 rounds by default"""
 
 
 class Case(NamedTuple):

@@ -106,22 +106,25 @@ OJ = OJPricing(horizon=200).spec
         (FADE(asks=False), contextual(dim=3, horizon=10_965, link="other"), FadeArms),
         (FADE(asks=False), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
         (FADE(bonus=0.0), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
-        (FADE(), contextual(dim=3, horizon=2_193, link="other"), RaceIMED),
-        (FADE(), contextual(dim=3, horizon=2_193, link="other", delay=1), FadeArms),
+        (FADE(), contextual(dim=3, horizon=2_193, link="other"), FadeArms),
+        (FADE(delta=1e-6), contextual(dim=3, horizon=246, link="other"), RaceIMED),
+        (FADE(), contextual(dim=3, horizon=247, link="other"), FadeArms),
+        (FADE(), contextual(dim=3, horizon=246, link="other", delay=1), FadeArms),
         (FADE(epsilon=inf), contextual(dim=3, horizon=90, link="other"), FadeArms),
         (FADE(), contextual(dim=3, horizon=2_194, link="other"), FadeAsking),
         (FADE(), contextual(dim=3, horizon=10_965, link="other"), FadeAsking),
         (FADE(), contextual(dim=3, horizon=10_966, link="other"), FadeTrying),
         (FADE(), contextual(dim=1, horizon=10_966, link="other"), FadeTrying),
-        (FADE(growth=0.2), contextual(dim=3, horizon=1000, link="other"), FadeArms),
+        (FADE(growth=0.2), contextual(dim=3, horizon=90, link="other"), FadeArms),
         (FADE(epsilon=10.0), contextual(horizon=501, **CLICKS), FadeTrying),
         (FADE(epsilon=10.0), contextual(horizon=320, **CLICKS), FadeAsking),
         (FADE(epsilon=3.0), contextual(horizon=5000, **CLICKS), FadeAsking),
         (FADE(epsilon=10.0, prior=PRIOR), contextual(horizon=501, **CLICKS), FadeArms),
         (FADE(), contextual(dim=4, horizon=5000, link="other"), FadeAsking),
         (FADE(asks=False), contextual(dim=4, horizon=1000, link="other"), FadeCentred),
-        (FADE(), contextual(horizon=500, link="other"), RaceIMED),
-        (FADE(first_batch=20), contextual(horizon=500, link="other"), FadeCentred),
+        (FADE(), contextual(dim=4, horizon=328, link="other"), RaceIMED),
+        (FADE(first_batch=20), contextual(dim=4, horizon=328, link="other"), FadeCentred),
+        (FADE(), contextual(dim=4, horizon=329, link="other"), FadeCentred),
     ],
 )  # fmt: skip
 def test_choice_of_the_model(config, spec, player):
@@ -129,8 +132,16 @@ def test_choice_of_the_model(config, spec, player):
     > d: at d = 3, K = 2, mu = 0.26805 from T = 120 sqrt(6) / mu = 1096.6 on, without a link ten
     times that, or twice if users are asked; at d = 20 from 8,001 on, whatever the noise. Clicks
     with a link have a regression at d = 5 from 501 on, if 2 sqrt(10) / mu < 5, as at epsilon 10.
-    Without a link, if noise is too large for questions, contexts are ignored."""
+    Without a link, if nobody can be asked, contexts are ignored if T mu < 11 K d."""
     assert type(config.make(spec, Streams([0]))) is player
+
+
+@each(("epsilon", "width"), [(1.0, 0.5), (inf, 1.0)])
+def test_what_customers_share_is_drawn_wider_only_before_prices_were_tried(epsilon, width):
+    """Golden: lines at a large budget, but not curves, whose first offers try all prices."""
+    for features, expected in (("shrunk", width), ("curve", 0.5)):
+        agent = FADE(epsilon=epsilon, features=features).make(OJ, Streams([0]))
+        assert agent._shared_width == expected
 
 
 @each(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpbandit import certify, compare
-from dpbandit.agents import FADE, FadeAsking, Guard, PerPerson
+from dpbandit.agents import FADE, FadeArms, FadeAsking, Guard, PerPerson
 from dpbandit.agents.contextual.fade_asking import Means
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import RecommendationFromLog, ReturningUsers
@@ -59,28 +59,33 @@ def test_released_answers_choose_model_level_and_centre(link, rewards, model, le
     assert agent._part.tolist() == [model]
     assert agent._arms._law.level == pytest.approx([level], abs=1e-9)
     centre = x * (1 + turn) / 2
-    for chosen in (agent._alternative, agent._arms):
-        assert chosen._centre == pytest.approx(centre, abs=1e-12)
-    assert agent._arms._constant.tolist() == [0.3 if turn > -0.5 or link == "other" else 0.0]
+    assert agent._alternative._centre == pytest.approx(centre, abs=1e-12)
+    assert agent._arms.centred == (link == "other")
+    assert agent._arms._centre == pytest.approx(centre * agent._arms.centred, abs=1e-12)
     skewed = np.mean([not 0 < one < 1 for one in rewards]) > 0.2
     assert link != "other" or agent._arms._law._soft.tolist() == [2.0 if skewed else 1.0]
-    assert agent._arms._answers.tolist() == [False]  # without noise
+    answers = np.mean([0 < one < 1 for one in rewards]) <= 0.05
+    assert agent._arms._answers.tolist() == [link != "other" and answers]
 
 
-@each(("epsilon", "rewards", "middle"), [(1, [0, 1], 1), (3, [0, 1], 0), (1, [0.4, 0.6], 0)])
-def test_answers_are_compared_with_the_middle_if_noise_is_large(epsilon, rewards, middle):
-    """Golden: 40 to 60 users are asked, and their shares have noise of up to 0.06. The slope of
-    signs is then that of answers, 1 / half the range."""
-    agent = FadeAsking(epsilon=epsilon).make(asked(link="logistic"), Streams(range(3)))
+@each(("rewards", "middle"), [([0, 1], True), ([0.4, 0.6], False)])
+def test_answers_are_compared_with_the_middle(rewards, middle):
+    """Golden: 60 users are asked, and their shares have noise of 0.06. The slope of signs is that
+    of answers, 1 / half the range, and their expectation does not depend on releases."""
+    agent = FadeAsking().make(asked(link="logistic"), Streams(range(3)))
     while not agent._released:
         answer = np.array(rewards)[agent.round % 2 * np.ones(3, int)]
         agent.update(np.full((3, 4), 0.4), np.zeros(3, int), answer)
     assert (agent._part == SIGNED).all()
-    assert (agent._arms._answers == bool(middle)).all()
+    assert (agent._arms._answers == middle).all()
     slope = agent._arms._design[:, 0].trace(axis1=1, axis2=2) / (agent.round - agent._queried) * 3
-    assert (np.isclose(slope, 2) == bool(middle)).all()
+    assert (np.isclose(slope, 2) == middle).all()
+    assert agent._arms._theta.any()
     compared = agent._arms.reference(np.zeros(3, int)).theta
-    assert (not compared.any()) == bool(middle)
+    assert (not compared.any()) == middle
+    while not len(agent._arms._ends) > 1:
+        agent.update(np.full((3, 4), 0.4), np.zeros(3, int), np.array(rewards)[np.zeros(3, int)])
+    assert (not agent._arms._offset.any()) == middle
 
 
 @each(
@@ -94,21 +99,19 @@ def test_contexts_are_asked_if_answers_stay_precise(epsilon, link, size):
     assert agent._questions.size == size
     for _ in range(agent._queried):
         agent.update(np.full((3, 4), 0.4), np.zeros(3, int), np.ones(3))
-    assert agent._arms.centred == (size > 2)
+    assert agent._alternative._centre.any() == (size > 2)
 
 
-@each(("times", "share", "certain"), [(0.9, 0, False), (3, 2 / 3, False), (4, 3 / 4, True)])
-def test_a_mean_of_contexts_is_told_if_it_is_no_noise(times, share, certain):
-    """Golden: of a released mean with `times` the square of its noise in 4 coordinates, that of the
-    noise is taken off; 1 + 3 / sqrt(2) = 3.1 times it is 3 standard deviations of it above it."""
+@each(("times", "share"), [(0.9, 0), (3, 2 / 3), (4, 3 / 4)])
+def test_noise_is_taken_off_the_mean_of_contexts(times, share):
+    """Golden: a released mean has `times` the square of its noise in 4 coordinates."""
     agent = FadeAsking().make(asked(link="other"), Streams([0]))
     questions, direction = agent._questions, np.array([[0.0, 0.6, -0.8, 0.0]])
     noise = 2 / questions.mu / questions.users / 0.9
     mean = sqrt(4 * times) * noise * direction
     zero = np.zeros(1)
-    told, sure = questions.mean_context(Means(zero, zero, zero + 0.5, mean))
+    told = questions.mean_context(Means(zero, zero, zero + 0.5, mean))
     assert told == pytest.approx(share * mean)
-    assert sure.tolist() == [certain]
 
 
 @each(
@@ -138,6 +141,41 @@ def test_regression_plays_answers_on_few_features(rewards, model):
     np.testing.assert_allclose(agent._alternative._gram, scale * gram, rtol=1e-9)
     np.testing.assert_allclose(agent._alternative._moment, scale * moment, rtol=1e-9, atol=1e-12)
     assert (agent._arms._precision.max() > 0) == (model == SIGNED)
+
+
+@each("privately", [False, True])
+def test_arms_around_a_centre_learn_levels_and_slopes(privately):
+    """Statistical: mean rewards are linear in a constant and the direction from a centre. After
+    4,000 rounds predictions for the best arms are off by less than 0.06, in the average over 20
+    replicas, which has standard errors of about 0.01; their range is 0.4."""
+    spec = asked(link="other", dim=2, horizon=4_001)
+    epsilon = 20.0 if privately else inf
+    agent = FadeArms(epsilon=epsilon, level=False, centred=True).make(spec, Streams(range(20)))
+    turns = 2 * np.pi * np.arange(12) / 12
+    u = np.column_stack([np.cos(turns), np.sin(turns)])
+    # of random play: E u u', and with weights E v u', to which the agent's is near
+    known, weights = np.column_stack([np.full(12, 0.3), sqrt(0.91) * u]), np.array([2, 0.5, 0.5])
+    np.testing.assert_allclose(agent._moments[0][0, 0], known.T @ known / 36, atol=1e-12)
+    weighted = known * weights / np.linalg.norm(known * weights, axis=1, keepdims=True)
+    other = FadeArms(level=False, centred=True).make(spec, Streams([0]))
+    other._weights = np.tile(weights, (1, 3, 1))
+    other._add(np.zeros((1, 3, 3)), other._moments[0])
+    np.testing.assert_allclose(other._design[0, 0], weighted.T @ known / 36, atol=1e-3)
+    centre, rng = np.array([0.5, -0.3]), np.random.default_rng(3)
+    agent.start_contexts(np.tile(centre, (20, 1)))
+    level, slope = np.array([0.6, 0.5, 0.4]), np.array([[0.2, 0.1], [-0.2, 0.1], [0.0, -0.2]])
+    while agent.round < 4_000:
+        u = rng.standard_normal((20, 2))
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+        x = centre + 0.3 * u
+        arm = agent.act(x)
+        mean = (level + u @ slope.T)[np.arange(20), arm]
+        agent.update(x, arm, mean + 0.05 * rng.standard_normal(20))
+    u = np.column_stack([np.cos(turns), np.sin(turns)])
+    best = (level + u @ slope.T).argmax(axis=1)
+    found = np.stack([agent.scores(np.tile(centre + 0.3 * one, (20, 1))) for one in u])
+    off = found.mean(axis=1) - (level + u @ slope.T)
+    assert np.abs(off[np.arange(12), best]).max() < 0.06
 
 
 @each(

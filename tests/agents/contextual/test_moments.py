@@ -78,7 +78,7 @@ def test_moments_beside_a_constant_are_those_of_the_sphere(kind, constant):
     the coefficients of the constant are more than 12 errors off."""
     theta = np.column_stack([[0.3, -0.1, 0.0], POLICIES[kind]])
     imagined = SelectedMoments(Streams(range(50)), 3)
-    found = imagined.with_constant(np.tile(theta, (50, 1, 1)), np.full(50, constant))
+    found = imagined.with_constant(np.tile(theta, (50, 1, 1)), constant)
     u = np.random.default_rng(4).standard_normal((100_000, 20))
     u *= np.sqrt(1 - constant**2) / np.linalg.norm(u, axis=1, keepdims=True)
     u = np.column_stack([np.full(len(u), constant), u])

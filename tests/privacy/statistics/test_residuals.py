@@ -303,6 +303,10 @@ def test_sums_of_signs():
         theta, wide, threshold, *law, np.full((n, R), 0.6), centre, x, arm, r
     )  # fmt: skip
     np.testing.assert_allclose(found[:, :12].reshape(R, 3, 4), residuals)
+    nobody = CENTRED.total(
+        theta, wide, threshold, *law, np.full((n, R), 0.6), centre, x + np.nan, arm, r
+    )  # fmt: skip
+    assert not nobody.any()
     back = np.linalg.inv(SIGNS.codes).T
     np.testing.assert_allclose(back @ back.T, np.linalg.inv(SIGNS.gram), atol=1e-14)
 
