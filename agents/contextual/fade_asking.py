@@ -17,6 +17,7 @@ from dpbandit.agents.contextual.fading import (
     check_layout,
     crowded,
     few_features,
+    gram_noise,
     link_fixes_middle,
     spec_after,
 )
@@ -80,7 +81,8 @@ class FadeAsking(Fading):
                          or more of the mean of |x|^2; else `FadeArms` plays. The released mean of
                          contexts is the centre of `FadeCentred`, and without a link of `FadeArms`,
                          too, whose first level is the mean of rewards; with a link it compares
-                         answers with the middle of the range, and not with predictions
+                         answers with the middle of the range, and not with predictions, if the
+                         noise of a Gram matrix is above its sampling error
         each round       sum the scores of the chosen model (`ChosenScores`)
         after release k  learn as the chosen model does
         play             as the chosen model does, and at random before its first release
@@ -234,7 +236,8 @@ class FadeAsking(Fading):
                 fits |= self._crowded | (questions.mean_part(means) >= _MIN_MEAN_PART)
         inside = np.clip(_INSIDE_ERRORS * questions.noise_of_ends, *_INSIDE_LIMITS)
         answers = (means.at_ends >= 1 - inside) | spread_wide(means)
-        if self._linked:
+        # with less noise estimates that are too long did no harm, and short runs lost less by them
+        if self._linked and gram_noise(self.spec, self.releases.mu) > self.spec.dim:
             self._arms.start_answers(answers)
         self._part = np.where(answers & fits, ALTERNATIVE, SIGNED)
 
