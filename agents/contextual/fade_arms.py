@@ -129,7 +129,7 @@ class FadeArms(OnDevices, WarmStarted):
             reward_high=spec.reward_high,
             common=0.25 if K == 2 else 0.5,
             level_weight=_LEVEL_WEIGHT if level else 0.0,
-            centred=self.centred,
+            constant=_CONSTANT if self.centred else 0.0,
         )
         forgets = K * spec.dim <= _MAX_FORGETTING_COORDINATES and not level and releases.fade < 1
         first = self.first_rounds(spec)
@@ -200,10 +200,7 @@ class FadeArms(OnDevices, WarmStarted):
 
     def reference(self, action: Ints) -> Reference:
         """Return the reference points of rounds in which the arms `action` were played."""
-        rest: dict[str, Floats] = {**self._law.reference}
-        if self.centred:
-            rest["constant"] = np.full(1, _CONSTANT)
-        rest = {name: np.broadcast_to(x, action.shape) for name, x in rest.items()}
+        rest = {name: np.broadcast_to(x, action.shape) for name, x in self._law.reference.items()}
         if self.centred:
             rest["centre"] = np.broadcast_to(self._centre, (*action.shape, self.spec.dim))
         return Reference(pick(self._compared, action), pick(self._weights, action), **rest)

@@ -90,7 +90,7 @@ def unit(x: AnyArray) -> Floats:
     return scaled / np.maximum(norms(scaled), 1.0)
 
 
-def directions(context: AnyArray, centre: AnyArray, constant: AnyArray | float) -> Floats:
+def directions(context: AnyArray, centre: AnyArray, constant: float) -> Floats:
     """Return features (..., 1 + d) `along` the direction of `context` from `centre`.
 
     The direction is 0 where the context is the centre or not finite.
@@ -99,21 +99,20 @@ def directions(context: AnyArray, centre: AnyArray, constant: AnyArray | float) 
         return along(unit(np.asarray(context, np.float64) - centre), constant)
 
 
-def along(direction: Floats, constant: AnyArray | float) -> Floats:
-    """Return vectors (..., 1 + d) of a `constant` (...) and a `direction` (..., d), of norm 1.
+def along(direction: Floats, constant: float) -> Floats:
+    """Return vectors (..., 1 + d) of a `constant` in [0, 1] and a `direction` (..., d), of norm 1.
 
-    They are no longer than 1, if the direction is not. A constant is clipped to [0, 1].
+    They are no longer than 1, if the direction is not.
     """
-    first = np.clip(np.nan_to_num(np.asarray(constant, np.float64)), 0.0, 1.0)
-    first = np.broadcast_to(first, direction.shape[:-1])[..., None]
-    return np.concatenate([first, np.sqrt(1 - first**2) * direction], axis=-1)
+    first = np.full((*direction.shape[:-1], 1), constant)
+    return np.concatenate([first, sqrt(1 - constant**2) * direction], axis=-1)
 
 
 class Reference(NamedTuple):
     """Reference point of `SignedResiduals`: released or public numbers, (...) as rounds are.
 
-    Four fields are set if the level of rewards is learned, the last two if features have a
-    constant; else they are None.
+    Four fields are set if the level of rewards is learned, the last if features have a constant;
+    else they are None.
     """
 
     theta: Any
@@ -130,8 +129,6 @@ class Reference(NamedTuple):
     """residual at which the score of the level is clipped, (...)"""
     share: Any = None
     """weight in [0, 1] of the score of a direction; the score of the level has the rest, (...)"""
-    constant: Any = None
-    """first coordinate of features, in [0, 1], (...)"""
     centre: Any = None
     """point from which contexts have their directions, (..., d)"""
 
@@ -193,8 +190,8 @@ class SignedResiduals(CodedByArm):
         h clip(e / w, -1, 1) q_a (x) v                       in place of the first line
         sqrt(1 + c_l^2 - h^2) clip(e / w_l, -1, 1)           one number, 0 if x is not finite
 
-    If `centred`, u has d + 1 entries, the constant of the reference and the direction of x from its
-    centre (`directions`), and so have theta and weights.
+    With a `constant`, u has d + 1 entries, the constant and the direction of x from the centre of
+    the reference (`directions`), and so have theta and weights.
 
     Guarantee:
         Rewards are clipped to their range (non-finite ones become `reward_low`), u = 0 and
@@ -210,12 +207,14 @@ class SignedResiduals(CodedByArm):
     """weight of the balance of large and small residuals"""
     level_weight: float = 0.0
     """weight of the level; 0 if the level is the public middle"""
-    centred: bool = False
-    """True if features are a constant and a direction of contexts from a centre"""
+    constant: float = 0.0
+    """constant coordinate of features, in [0, 1), beside directions of contexts from a centre; with
+    0 features are directions from 0 alone"""
 
     def __post_init__(self) -> None:
         positive("spread_weight", self.spread_weight)
         at_least("level_weight", self.level_weight, 0)
+        inside("constant", self.constant, 0, 0.999, ends=True)
         super().__post_init__()
 
     @property
@@ -225,7 +224,7 @@ class SignedResiduals(CodedByArm):
     @property
     def features(self) -> int:
         """Number of features of an arm, d or d + 1."""
-        return self.dim + self.centred
+        return self.dim + (self.constant > 0)
 
     @property
     def sensitivity(self) -> float:
@@ -244,7 +243,7 @@ class SignedResiduals(CodedByArm):
         # fields of a `Reference` (n, R, ...), x (n, R, d), a (n, R), r (n, R) -> `(R, *shape)`
         at, (context, action, reward) = self._reference(*batch[:-3]), batch[-3:]
         learns_level = at.level is not None
-        u = directions(context, at.centre, at.constant) if self.centred else unit(context)
+        u = directions(context, at.centre, self.constant) if self.constant else unit(context)
         middle = (self.reward_low + self.reward_high) / 2
         with np.errstate(over="ignore", invalid="ignore"):
             v = unit(at.weights * u)
@@ -268,9 +267,9 @@ class SignedResiduals(CodedByArm):
 
     def _reference(self, *arrays: AnyArray) -> Reference:
         """Return the `Reference` whose `arrays` these are."""
-        if not self.centred:
+        if not self.constant:
             return Reference(*arrays)
-        return Reference(*arrays[:-2])._replace(constant=arrays[-2], centre=arrays[-1])
+        return Reference(*arrays[:-1])._replace(centre=arrays[-1])
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
         """Return each arm's sums of scores (R, K, d), the sums of +-1 for large and small residuals
