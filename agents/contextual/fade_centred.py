@@ -57,8 +57,8 @@ _LEAST_NOISE = 1.0
 _DRAW_WIDTH = 0.5
 """Width of exploration draws without privacy noise, in standard deviations of the sampling error"""
 _LEVEL_SHARE = 1.5
-"""The constant's square c^2 / (1 - c^2) times the root of the number of features. With 1 the noise
-in predictions would be smallest if nothing were known of them; slopes are small more often"""
+"""Ratio c^2 / (1 - c^2) for the constant c, times sqrt(d) for d features. With 1 predictions would
+have the least noise if slopes had no prior; they have one, so that levels matter more"""
 _SLOPE_SD, _CONSTANT_SD = 0.3, 1.0
 """Prior standard deviations of a feature's coefficient, before a fit, and of the constant"""
 _EM_STEPS = 3  # EM steps for the prior variance of coefficients after a release
